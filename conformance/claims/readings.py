@@ -16,11 +16,11 @@ ROLLOUT = "rollout-can-get-stuck"
 FIT = re.compile(r"at most (\d+) (?:of (\d+) fit|pods? fit)")
 HOLD = re.compile(r"holds? at most (\d+)(?: of (\d+))? pods?")
 LOSS = re.compile(r"if zone (\S+) goes NotReady, (?:at least )?(\d+) of (\d+) stay Pending")
-CAPPED = re.compile(r"minDomains is (\d+) but (?:1 .* counts|(\d+) .* count), with at most (?:1 pod|(\d+) pods)")
+CAPPED = re.compile(r"minDomains (\d+), but (?:1|(\d+)) eligible .+, with at most (?:1 pod|(\d+) pods)")
 SHUT_OUT = re.compile(r"(\d+) of (\d+) usable nodes lacks? the label, so .* excludes")
 TOGETHER = re.compile(r"all (\d+) running pods are (?:in|on) (?:zone|node|one) ?(\S*)")
 COUNTED = re.compile(r"also counts? (.+)")
-NEXT = re.compile(r"the next pod may go to (?:1 node|(\d+) nodes), and could go to (\d+) if .* without a constraint over (\S+) were")
+NEXT = re.compile(r"the next pod can go to (?:1 node|(\d+) nodes), and to (\d+) without .* that have no (\S+) constraint")
 OTHERS = re.compile(r"(\d+) (?:pods? )?of ")
 
 
@@ -79,7 +79,7 @@ def min_domains(world, finding):
     if found is None:
         yield from ceiling(world, finding)
         return
-    if (total := re.search(r"may hold (\d+) in all", finding.detail)) is not None:
+    if (total := re.search(r"can hold (\d+)", finding.detail)) is not None:
         placed = world.place(replicas=most_of(world.world), anew=True)
         if placed["most"] > int(total[1]):
             yield f"{placed['most']} find a place in some order, it says {total[1]}"
@@ -125,7 +125,7 @@ def is_usable(world, node):
     return is_served(manifest, node)
 
 
-GROUPED = re.compile(r"SpreadGroup all: (\d+) pods? (?:is|are) (?:in|on) (zone|node)s? (.+?), (?:where|and the cap of) (\d+)")
+GROUPED = re.compile(r"SpreadGroup all: (zone|node)s? (.+?) ha(?:s|ve) (\d+) pods?, (?:but the cap is|and the cap of) (\d+)")
 
 
 def group_cap(world, finding):
@@ -138,8 +138,8 @@ def group_cap(world, finding):
     places = {each["metadata"]["name"]: each["metadata"]["labels"].get(key) for each in world.nodes()}
     counted = [each for each in world.pods() if counts(of["spec"]["selector"], each) and each["spec"]["nodeName"] in places]
     there = [places[each["spec"]["nodeName"]] for each in counted]
-    wanted = None if found[3].startswith("without the label") else found[3]
-    if there.count(wanted) != int(found[1]) or there.count(wanted) <= int(found[4]):
+    wanted = None if found[2].startswith("without the label") else found[2]
+    if there.count(wanted) != int(found[3]) or there.count(wanted) <= int(found[4]):
         yield f"{there.count(wanted)} pods of the group are there"
 
 

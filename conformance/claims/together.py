@@ -8,7 +8,7 @@ from conformance.claims.controller import constraints_of, pod_of
 from conformance.claims.worlds import HOSTNAME, OLD_HASH
 
 RULE = "constraints-differ-in-group"
-COUNTED_WITH = re.compile(r"counted together with (.+?)(?: and (\d+) more)?, but (.+)")
+COUNTED_WITH = re.compile(r"constraints differ from (.+?)(?: and (\d+) more)?: (.+)")
 BOTH_SIDES = re.compile(r"(.+) here, (.+) there")
 ONE_SIDE = re.compile(r"(.+) only (here|there)")
 FIELDS = {"maxSkew": 2, "minDomains": 3, "nodeAffinityPolicy": 4, "nodeTaintsPolicy": 5}

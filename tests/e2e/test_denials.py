@@ -132,7 +132,7 @@ def test_the_audit_log_has_every_finding_of_a_refused_rollout(plane, hooked):
         "finding-1": "max-skew deny spec.template.spec.topologySpreadConstraints[0].maxSkew:"
         " Invalid value: 0: must be greater than zero",
         "finding-2": "system-defaults-lost audit spec.template.spec.topologySpreadConstraints:"
-        " pods with constraints of their own lose the scheduler's default spreading across nodes;"
+        " declaring a constraint turns off the scheduler's default spreading across nodes;"
         " add a hostname constraint with ScheduleAnyway",
     }
 

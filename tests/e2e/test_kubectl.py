@@ -80,7 +80,7 @@ def test_a_denial_is_read_as(kubectl, hooked, made, err):
         pytest.param(
             workload("Rollout", "web", constraint(labelSelector=None)),
             "rollout.argoproj.io/web created\n",
-            "Warning: evenspread/selector-null: zone[0] has no labelSelector: it counts no pod; use app=web\n",
+            "Warning: evenspread/selector-null: zone[0] has no labelSelector, so it counts no pods; use app=web\n",
             id="what the API server says of its own kinds only",
         ),
         pytest.param(
@@ -99,8 +99,8 @@ def test_a_denial_is_read_as(kubectl, hooked, made, err):
                 constraint(topologyKey=HOST, matchLabelKeys=["controller-revision-hash"], labelSelector={}),
             ),
             "deployment.apps/web created\n",
-            "Warning: evenspread/selector-empty: hostname[2] has labelSelector {}:"
-            " in Kubernetes 1.37 it counts no existing pod; use app=web\n"
+            "Warning: evenspread/selector-empty: hostname[2]: labelSelector {} counts no existing pod"
+            " (Kubernetes 1.37); use app=web\n"
             "Warning: evenspread/selector-not-self: zone[0] counts app=web-v2 but the pods have app=web;"
             " use app=web\n"
             "Warning: evenspread/match-label-key-wrong-kind: hostname[2]:"

@@ -198,7 +198,7 @@ def test_patches_inside_a_kustomization_are_read(run, tmp_path, patches):
 
 
 def misspelt(key):
-    told = f"{key} looks like topologySpreadConstraints misspelt: Helm drops a value that no template reads"
+    told = f"{key} looks like a misspelt topologySpreadConstraints, and Helm drops unused values"
     return "unread-constraints", "medium", told
 
 
@@ -226,7 +226,7 @@ def test_a_misspelt_name_in_values_is_a_finding(run, tmp_path, key, value):
         file.write_text(text)
         [found] = json.loads(run("check", name, "-o", "json", "--rule", "unread-constraints")[1])
         assert (found["rule"], found["severity"], found["message"]) == misspelt(key)
-        assert found["fix"] == f"rename it to topologySpreadConstraints, unless the chart itself has {key}"
+        assert found["fix"] == f"rename it to topologySpreadConstraints, unless the chart uses {key}"
         assert found["path"].endswith(key)
         file.write_text(text.replace(key, "topologySpreadConstraints"))
         code, out, err = run("check", name, "-o", "json", "--rule", "unread-constraints")

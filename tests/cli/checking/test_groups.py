@@ -31,7 +31,7 @@ SHARD = {
         "template": {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
     },
 }
-CAN = "SpreadGroup cache: 4 pods can come to be in zone a, where 2 may be"
+CAN = "SpreadGroup cache: zone a can get 4 pods, but the cap is 2"
 
 
 def redis(number, on):

@@ -238,7 +238,7 @@ def test_beside_a_cluster(run, tmp_path, pods, objects, expected):
    19 |       - labelSelector:
       |         ^~~~~~~~~~~~~~
   zone[0] also counts the pods of worker in the same file
-  fix: give the pods of each workload a label of their own, and select it here
+  fix: add a distinct label to the pods of each workload, and select it here
 """,
             id="the same selector",
         ),

@@ -211,8 +211,8 @@ PAGE = """\
 1 workload would be refused under --ceiling deny: Rollout shop/broken
 
 RULE               SEVERITY  MODE  FINDINGS  WORKLOADS  WHAT IS WRONG
-max-skew           high      warn         1          1  maxSkew is missing or not positive
-selector-not-self  high      warn         1          1  the pods do not match the selector of their own constraint
+max-skew           high      warn         1          1  maxSkew must be set and positive
+selector-not-self  high      warn         1          1  the constraint's labelSelector does not match the workload's own pods
 
 WORST WORKLOADS        HIGH  MEDIUM     LOW
 Deployment shop/web       1       0       0

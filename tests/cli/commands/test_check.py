@@ -621,7 +621,7 @@ class TestLargeInput:
         ("many", "fix"),
         [
             (17, f"remove {' and '.join(f'z[{number}]' for number in range(1, 17))}"),
-            (18, "keep the first of these constraints, and remove all others"),
+            (18, "keep the first of these constraints and remove the others"),
         ],
     )
     def test_many_duplicates(self, run, many, fix):

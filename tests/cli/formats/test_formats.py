@@ -79,7 +79,7 @@ def test_json(rendered):
         "severity": "high",
         "path": "spec.topologySpreadConstraints[0].maxscew",
         "message": 'unknown field "spec.topologySpreadConstraints[0].maxscew": '
-        "kube-apiserver drops it, kubectl refuses the object",
+        "kube-apiserver drops it, and kubectl refuses the object",
         "fix": "remove maxscew",
     }
     assert gap == {"rule": "topology-key-unknown", "notEvaluated": "no cluster", "objects": 1}
@@ -272,13 +272,13 @@ def test_colours_only_where_allowed():
             "spec:\n  TopologySpreadConstraints:\n  - topologyKey: topology.kubernetes.io/zone\n    maxSkew: 1\n"
             "    whenUnsatisfiable: ScheduleAnyway\n",
             "4:3",
-            "rename TopologySpreadConstraints to topologySpreadConstraints; after that, selector-null: ",
+            "rename TopologySpreadConstraints to topologySpreadConstraints; then selector-null: ",
             id="in another case, and long",
         ),
         pytest.param(
             "spec:\n  topologySpreadConstraints:\n  - labelSelector:\n      matchLabel: {a: b}\n",
             "6:7",
-            "set matchLabels: {a: b}; after that, selector-not-self: ",
+            "set matchLabels: {a: b}; then selector-not-self: ",
             id="in the selector",
         ),
     ],

@@ -105,8 +105,8 @@ def test_a_denial_has_a_first_line_that_stands_alone():
         "Rollout shop/web: zone[0] counts app=web but the pods have app=web-v2; set matchLabels app=web-v2",
         "  1 selector-not-self  spec.template.spec.topologySpreadConstraints[0].labelSelector",
         (
-            "    the constraint counts app=web, but the pods have app=web-v2: it may keep these pods Pending,"
-            " and does not spread them"
+            "    the constraint counts app=web, but the pods have app=web-v2, so it does not spread these pods"
+            " and may keep them Pending"
         ),
         "    fix: labelSelector: {matchLabels: {app: web-v2}}",
         "  check before pushing: kubectl evenspread check -f FILE",

@@ -19,6 +19,10 @@ from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES
 from webhook.core.workloads.reading import read_workload
 
 WIDE = "selector-too-wide"
+WEIGHT = (
+    "this workload's own selector does not match all of the counted pods;"
+    " a domain full of their pods accepts no pod of this workload"
+)
 STRICT = replace(FIXED, ceiling=Mode.DENY, rules={WIDE: Mode.DENY})
 CLUSTER = shop("a: n1=stable,stable n2 n4 n5 | b: n3=canary", deployed("canary", "zone hard 2 app=web"))
 STABLE = "app=web track=stable"
@@ -42,7 +46,7 @@ BROKEN = f"""\
 Deployment shop/web: zone[0] also counts pods of other workloads; narrow it to track=stable unless they are one \
 application
   1 {WIDE}  spec.template.spec.topologySpreadConstraints[0].labelSelector
-    this workload's own selector does not match all of those counted: a domain that they fill takes no pod of this one
+    {WEIGHT}
     fix: labelSelector: {{matchLabels: {{app: web, track: stable}}}}
   check before pushing: kubectl evenspread check -f FILE"""
 

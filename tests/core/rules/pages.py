@@ -1,9 +1,9 @@
 """Writes docs/rules/ from the rules and their examples: ``PYTHONPATH=tests python tests/core/rules/pages.py``.
 
-Each file of testdata/rules has two manifests: one that breaks the rule, and its twin that does not. The messages on a
-page are those that the rules give of the first one. A rule that needs a cluster has it above them, in the notation of
-``build.cluster``: ``# nodes: a: n1=2 n2 | b: n3``, and below it ``# labels: pool=x`` if every node has more labels. A
-SpreadGroup that the cluster has is a manifest before the two.
+A file in testdata/rules ends with two manifests: the wrong one, and the fixed one. The messages on a page come from the
+wrong one. Comments describe the cluster in the notation of ``build.cluster``: ``# nodes: a: n1=2 n2 | b: n3``, and
+``# labels: pool=x`` for labels of every node. ``# after:`` is the cluster after the fix. Earlier manifests are other
+objects in the cluster.
 """
 
 import re
@@ -13,12 +13,13 @@ from typing import NamedTuple
 import yaml
 from build import cluster
 from manifest import DENY
-from msgspec import convert
+from msgspec import Raw, json
 from msgspec.structs import replace
 
-from webhook.core.api.spread_group import SpreadGroup
+from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import ANNOUNCED, OLDEST, RECORDED, KubernetesVersion
 from webhook.core.context import Context
+from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Messages, Mode
 from webhook.core.review.examination import examine
 from webhook.core.review.messages import denial, warnings_of
@@ -30,46 +31,58 @@ ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "tests" / "testdata" / "rules"
 PAGES = ROOT / "docs" / "rules"
 SILENT = yaml.safe_load((PAGES / "silent.yaml").read_text())
-# Rules that say nothing, or not everything, without a cluster.
+# Rules that find less, or nothing, without a cluster.
 NEED_CLUSTER = frozenset(rule.id for rule in RULES if rule.needs)
-# Every rule may speak, whatever its default mode.
+# Every rule reports its findings, whatever its default mode.
 OPEN = replace(DENY, rules={rule.id: Mode.WARN for rule in RULES})
 
 INDEX = """# Rules
 
-One page a rule: what it says, why it matters, an example, and when it is silent. A mode is `deny`, `warn`, `audit` or
-`off`; it is set per rule in the configuration (`rules`), and capped by the `ceiling` (global, per namespace, or the
-Namespace label `evenspread.io/ceiling`). Every rule answers *pass*, *finding*, or *not evaluated* with the fact
-that was missing.
+Each page shows a manifest that breaks the rule, the effect in your cluster, the fix, and the cases in which the rule
+stays silent. [Precision](precision.md) lists how many findings in public repositories are true.
 
-Messages name a constraint by the last part of its topology key and its index: `zone[0]` is
-`topologySpreadConstraints[0]`, over `topology.kubernetes.io/zone`.
+You set the mode of each rule in your configuration (`rules`): `deny`, `warn`, `audit` or `off`. The `ceiling` caps the
+mode: globally, per namespace, or by the Namespace label `evenspread.io/ceiling`. Each rule answers *pass*, *finding* or
+*not evaluated*, with the missing fact.
 
-| rule | severity | mode | speaks |
+Messages name a constraint by the last part of its topologyKey and its index. `zone[0]` is
+`topologySpreadConstraints[0]` over `topology.kubernetes.io/zone`.
+
+- "At most 2 of 6 fit" is a proven bound. No order of placing your pods exceeds it, if running pods stay in place. Other
+  limits can lower it further.
+- evenspread names a fix for such a finding only if all pods then fit in every order.
+
+| rule | severity | default mode | needs |
 |---|---|---|---|
 """
 
 
 class Example(NamedTuple):
-    """The two manifests of a rule, and the cluster that they come to: its nodes, their labels, a SpreadGroup."""
+    """The two manifests of a rule, and the cluster: its nodes, also after the fix, their labels, and another object."""
 
     bad: str
     good: str
     nodes: str = ""
+    after: str = ""
     labels: str = ""
-    group: str = ""
+    other: str = ""
 
     def found(self, text, rule, version=RECORDED):
-        """What the rule says of a manifest."""
-        index = cluster(self.nodes, labelled=self.labels) if self.nodes else None
+        """The rule's findings about a manifest."""
+        return [each.finding for each in self.judged(text, OPEN, version) if each.finding.rule == rule]
+
+    def judged(self, text, policy, version=RECORDED):
+        """The findings of all rules about a manifest, with their modes."""
+        nodes = self.after if self.after and text == self.good else self.nodes
+        index = cluster(nodes, labelled=self.labels) if nodes else None
         if index is not None:
             index.version = version
-        if self.group:
-            index.apply("ADDED", convert(yaml.safe_load(self.group), SpreadGroup))
-        answers = examine(
-            yaml.safe_load(text), Context(policy=OPEN, index=index, version=version, today="2026-01-01")
-        ).findings
-        return [each.finding for each in answers if each.finding.rule == rule]
+        if self.other:
+            value = yaml.safe_load(self.other)
+            kind = TypeMeta(api_version=value["apiVersion"], kind=value["kind"])
+            index.apply("ADDED", decode_object(Raw(json.encode(value)), kind))
+        context = Context(policy=policy, index=index, version=version, today="2026-01-01")
+        return examine(yaml.safe_load(text), context).findings
 
 
 def example(rule):
@@ -78,80 +91,108 @@ def example(rule):
     if not path.exists():
         return None
     text = path.read_text()
-    *group, bad, good = re.sub("^#.*\n", "", text, flags=re.MULTILINE).split("---\n")
+    *other, bad, good = re.sub("^#.*\n", "", text, flags=re.MULTILINE).split("---\n")
     return Example(
-        bad, good, group="".join(group), **dict(re.findall("^# (nodes|labels): (.*)\n", text, flags=re.MULTILINE))
+        bad, good, other="".join(other), **dict(re.findall("^# (nodes|labels|after): (.*)\n", text, flags=re.MULTILINE))
     )
 
 
 def sentence(text):
-    """Text that begins a line; the name of a field keeps its first letter."""
+    """Capitalise the text, unless it starts with a field name."""
     return text[0].upper() + text[1:] if text.split()[0].islower() else text
 
 
 def page(rule):
     """One rule as Markdown."""
-    lines = [f"# {rule.id}", "", f"{sentence(rule.title)}.", "", rule.why, ""]
+    lines = [f"# {rule.id}", "", f"{sentence(rule.title)}.", ""]
     lines += ["| severity | default mode | since |", "|---|---|---|"]
     lines += [f"| {rule.severity} | {rule.mode} | {rule.since} |", ""]
     if rule.highest_on_pods is not Mode.DENY:
-        lines += ["It never denies a Pod, a scale request, or an account of kube-system.", ""]
+        lines += ["The rule never denies a Pod, a scale request, or a request of a kube-system account.", ""]
     shown = example(rule.id)
-    if shown is not None:
-        findings = shown.found(shown.bad, rule.id)
-        named = f"{yaml.safe_load(shown.bad)['kind']} shop/web"
-        lines += ["## Breaks the rule", "", *on_nodes(shown), "```yaml", shown.bad.rstrip(), "```", ""]
-        if rule.id in OFFLINE:
-            told = [text for each in findings for text in (each.summary, f"fix: {each.fix}")]
-            lines += ["`evenspread check` says:", "", "```", *told, "```", ""]
-        else:
-            lines += ["As a warning:", "", "```", *warnings_of(findings), "```", ""]
-        if rule.id not in OFFLINE and not (rule.highest_on_pods is not Mode.DENY and named.startswith("Pod")):
-            lines += ["As a denial:", "", "```", denial(named, findings, Messages()), "```", ""]
-        lines += [*in_other_releases(shown, rule.id), "## Does not", "", "```yaml", shown.good.rstrip(), "```", ""]
-    lines += ["## When it is silent", "", sentence(SILENT[rule.id]), ""]
+    findings = shown.found(shown.bad, rule.id)
+    named = f"{yaml.safe_load(shown.bad)['kind']} shop/web"
+    verb = "check" if rule.id in OFFLINE else "apply"
+    lines += ["## What you did", "", *in_cluster(shown), f"You {verb} this manifest:", "", *block(shown.bad)]
+    lines += ["## What happens in the cluster", "", rule.why, ""]
+    if rule.id in OFFLINE:
+        texts = [text for each in findings for text in (each.summary, f"fix: {each.fix}")]
+        lines += ["`evenspread check` reports:", "", "```", *texts, "```", ""]
+    else:
+        lines += ["The warning:", "", "```", *warnings_of(findings), "```", ""]
+    if rule.id not in OFFLINE and not (rule.highest_on_pods is not Mode.DENY and named.startswith("Pod")):
+        lines += ["The denial:", "", "```", denial(named, findings, Messages()), "```", ""]
+    lines += in_other_releases(shown, rule.id)
+    lines += ["## How to fix it", "", "Change your manifest to:", "", *block(shown.good)]
+    if shown.after:
+        lines += ["After the rollout, your nodes are:", "", *node_table(shown.after), ""]
+    lines += ["## When the rule stays silent", "", *(f"- {each}" for each in SILENT[rule.id]), ""]
     return "\n".join(lines)
 
 
+def block(text):
+    """A block of YAML."""
+    return ["```yaml", text.rstrip(), "```", ""]
+
+
 def in_other_releases(shown, rule):
-    """What the rule says of the same manifest as an older or a later release; nothing where it is the same."""
-    told = {}
+    """The warnings in other releases, where they differ."""
+    by_text = {}
     for minor in range(OLDEST.minor, ANNOUNCED.minor + 1):
         version = KubernetesVersion(1, minor)
         text = "\n".join(warnings_of(shown.found(shown.bad, rule, version)))
-        same = text.replace(f"Kubernetes {version}", "Kubernetes")  # where it names only the release
-        told.setdefault(same, []).append((str(version), text))
+        same = text.replace(f"Kubernetes {version}", "Kubernetes")  # the only difference may be the release's name
+        by_text.setdefault(same, []).append((str(version), text))
     lines = []
-    for (first, text), *more in told.values():
+    for (first, text), *more in by_text.values():
         releases = [first, *(release for release, _ in more)]
         if str(RECORDED) not in releases:
             which = f"{releases[0]} to {releases[-1]}" if more else first
-            said = (
-                [f"In Kubernetes {which}:", "", "```", text, "```"]
+            lines += (
+                [f"In Kubernetes {which}:", "", "```", text, "```", ""]
                 if text
-                else [f"In Kubernetes {which} it is silent."]
+                else [f"In Kubernetes {which} the rule is silent.", ""]
             )
-            lines += [*said, ""]
     return lines
 
 
-def on_nodes(shown):
-    """The cluster of an example, in words."""
+def in_cluster(shown):
+    """The cluster of an example: a table of its nodes, and its other object."""
     if not shown.nodes:
         return []
-    beside = ["With this SpreadGroup:", "", "```yaml", shown.group.rstrip(), "```", ""] if shown.group else []
-    more = f", all with the label `{shown.labels}`" if shown.labels else ""
-    return [f"On these nodes (zone: node, or node=pods of app=web; `~` is tainted){more}: `{shown.nodes}`", "", *beside]
+    labelled = f" with the label `{shown.labels}`" if shown.labels else ""
+    lines = [f"Your cluster has these nodes{labelled}:", "", *node_table(shown.nodes)]
+    if shown.other:
+        lines += ["", f"It also has this {yaml.safe_load(shown.other)['kind']}:", "", *block(shown.other)[:-1]]
+    return [*lines, ""]
+
+
+def node_table(nodes):
+    """The zones of a cluster with their nodes, as a table."""
+    lines = ["| zone | nodes |", "|---|---|"]
+    for part in nodes.split("|"):
+        zone, _, names = part.rpartition(":")
+        lines.append(f"| {zone.strip() or 'none'} | {', '.join(map(node_text, names.split()))} |")
+    return lines
+
+
+def node_text(entry):
+    """A node in words: ``n1 (2 pods with app=web, tainted)``."""
+    name, _, pods = entry.lstrip("~").partition("=")
+    facts = [f"{pods} {'pod' if pods == '1' else 'pods'} with app=web"] if int(pods or 0) else []
+    facts += ["tainted"] if entry.startswith("~") else []
+    return f"{name} ({', '.join(facts)})" if facts else name
 
 
 def index():
     """The table of all rules."""
     rows = []
     for rule in RULES:
-        kind = "as kube-apiserver does" if rule.id in API_RULES else "with a cluster" if rule.id in NEED_CLUSTER else ""
-        kind = "of the object alone, on the command line only" if rule.id in OFFLINE else kind
-        kind = "with a cluster; less without" if rule in (CONFLICTS, TOO_WIDE) else kind
-        rows.append(f"| [{rule.id}]({rule.id}.md) | {rule.severity} | {rule.mode} | {kind or 'of the object alone'} |")
+        needs = "the object (kube-apiserver's own error)" if rule.id in API_RULES else "the object"
+        needs = "a cluster" if rule.id in NEED_CLUSTER else needs
+        needs = "the object, on the command line" if rule.id in OFFLINE else needs
+        needs = "a cluster for most findings" if rule in (CONFLICTS, TOO_WIDE) else needs
+        rows.append(f"| [{rule.id}]({rule.id}.md) | {rule.severity} | {rule.mode} | {needs} |")
     return INDEX + "\n".join(rows) + "\n"
 
 

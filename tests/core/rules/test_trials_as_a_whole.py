@@ -32,8 +32,8 @@ def raising(_):
         pytest.param([], "a: 2", True, id="it goes"),
         pytest.param([NOTE], "a: 2", True, id="a note that it had hidden"),
         pytest.param([FOUND], "set a: 2", False, id="it stays"),
-        pytest.param([SAME], "set a: 2; after that, one: b is 1", False, id="the same rule at another place"),
-        pytest.param([NOTE, LOUD], "set a: 2; after that, loud: d is wrong", False, id="another rule warns"),
+        pytest.param([SAME], "set a: 2; then one: b is 1", False, id="the same rule at another place"),
+        pytest.param([NOTE, LOUD], "set a: 2; then loud: d is wrong", False, id="another rule warns"),
     ],
 )
 def test_what_warns_afterwards_speaks_against_a_fix(left, fix, kept):

@@ -221,9 +221,9 @@ def test_what_is_said(group, kind, path, labels):
     )
     assert unknown.findings == ()
     gaps = {gap.rule: gap.missing for gap in unknown.not_evaluated}
-    assert gaps["selector-not-self"] == "labels that are added after the template"
-    assert gaps["selector-too-wide"] == "an operator adds to the pods; look at what it makes"
-    assert gaps["replicas-do-not-fit"] == "an operator adds to the pods; look at what it makes"
+    assert gaps["selector-not-self"] == "labels added after the template"
+    assert gaps["selector-too-wide"] == "an operator completes the pods; check the objects it creates"
+    assert gaps["replicas-do-not-fit"] == "an operator completes the pods; check the objects it creates"
 
 
 FILLED = {"postgresql", "PerconaServerMongoDB", "PerconaXtraDBCluster"}
@@ -309,7 +309,7 @@ def test_what_stands_in_the_index_does_not_count_a_part_of_a_pod():
     assert (workload.replicas, workload.templates[0].replicas) == (3, 3)
     examined = examine(value, Context(policy=Policy(), version=RECORDED, today=""))
     gaps = {gap.rule: gap.missing for gap in examined.not_evaluated}
-    assert gaps["replicas-can-get-stuck"] == "an operator adds to the pods; look at what it makes"
+    assert gaps["replicas-can-get-stuck"] == "an operator completes the pods; check the objects it creates"
     nothing = {"apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "metadata": {"name": "db"}, "spec": {}}
     assert examine(nothing, Context(policy=Policy(), version=RECORDED, today="")).not_evaluated == ()
 

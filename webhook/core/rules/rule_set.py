@@ -117,7 +117,7 @@ _MOOT_BESIDE: Mapping[str, frozenset[str]] = {
 # At admission kube-apiserver itself has asked these, or dropped what they look at.
 _ASKED_ELSEWHERE = OFFLINE | API_RULES
 
-_OPERATED = Reason("an operator adds to the pods; look at what it makes")
+_OPERATED = Reason("an operator completes the pods; check the objects it creates")
 # kube-apiserver's own errors come first, in its order.
 _ORDER: Mapping[str, int] = {rule.id: -1 if rule.of_api else place for place, rule in enumerate(RULES)}
 

@@ -33,8 +33,8 @@ LEFT = (
     "web.yaml:17:9: left when-unsatisfiable: Deployment shop/web:"
     ' spec.template.spec.topologySpreadConstraints[1].whenUnsatisfiable: Unsupported value: "maybe":'
     ' supported values: "DoNotSchedule", "ScheduleAnyway"; fix (by hand: more than one change would do, and the choice'
-    " is yours): choose DoNotSchedule (else the pod stays"
-    " Pending) or ScheduleAnyway (a preference)\n"
+    " is yours): choose DoNotSchedule (a requirement)"
+    " or ScheduleAnyway (a preference)\n"
 )
 
 

@@ -93,8 +93,8 @@ def test_what_may_be_meant(cluster, fields, expected):
 @pytest.mark.parametrize(
     ("constraint", "remedy"),
     [
-        pytest.param("zone hard 1 app=web", "restart it to place them anew", id="it came after the pods"),
-        pytest.param("zone soft 1 app=web", "restart it to place them anew", id="soft"),
+        pytest.param("zone hard 1 app=web", "restart the pods", id="it came after the pods"),
+        pytest.param("zone soft 1 app=web", "restart the pods", id="soft"),
         pytest.param("zone hard 1 app=api", "spread them over zones", id="it counts others"),
         pytest.param("zone hard 1 {}", "spread them over zones", id="it counts nobody"),
         pytest.param("hostname hard 1 app=web", "spread them over zones", id="over another key"),
@@ -110,10 +110,8 @@ def test_what_helps(constraint, remedy):
     ("constraints", "remedy"),
     [
         pytest.param(["zone hard 1 app=web"], "count only these pods", id="it balances them with others"),
-        pytest.param(["zone hard 1 app=web keys:pod-template-hash"], "restart it to place them anew", id="by revision"),
-        pytest.param(
-            ["zone soft 1 app=web", "zone hard 1 track=stable"], "restart it to place them anew", id="one is for them"
-        ),
+        pytest.param(["zone hard 1 app=web keys:pod-template-hash"], "restart the pods", id="by revision"),
+        pytest.param(["zone soft 1 app=web", "zone hard 1 track=stable"], "restart the pods", id="one is for them"),
         pytest.param(
             ["zone hard 1 app=web", "zone soft 1 track=stable"],
             "count only these pods",
@@ -153,7 +151,7 @@ def test_what_is_missing():
     found = shop(APART)
     found.mark_missing("pods", "403 Forbidden")
     assert said(RULE, web(), index=found) == ["not evaluated: pods: 403 Forbidden"]
-    without = ["not evaluated: which pods are its own: the kind has no selector"]
+    without = ["not evaluated: its own pods (the kind has no selector)"]
     assert (
         said(
             RULE,
@@ -169,10 +167,10 @@ def test_the_words():
     [together] = findings_of(RULE, web(), index=shop(APART))
     assert (
         together.detail
-        == "the loss of that zone takes all 2 running pods down; made anew, they could go to another zone"
+        == "losing that zone takes down all 2 running pods; after recreation, they could use another zone"
     )
     what = "maxSkew 1, ScheduleAnyway, the workload's own selector"
-    assert together.fix == f"add a constraint over {ZONE} ({what}): its rollout places the pods anew"
+    assert together.fix == f"add a constraint over {ZONE} ({what}); the rollout recreates the pods"
     warned = replace(DENY, rules={RULE: Mode.WARN})
     assert decide(web(), policy=warned, index=shop(APART)).warnings == (
         "evenspread/all-in-one-domain: all 2 running pods are in zone a; spread them over zones",
@@ -190,25 +188,25 @@ def fix_of(manifest, found):
         pytest.param(
             "Deployment",
             "zone soft 1 app=web",
-            "restart the pods (kubectl rollout restart): a pod is placed once, when it is made",
+            "restart the pods (kubectl rollout restart), because Kubernetes never moves a running pod",
             id="a Deployment",
         ),
         pytest.param(
             "ReplicaSet",
             "zone soft 1 app=web",
-            "restart the pods (delete one after the other): a pod is placed once, when it is made",
+            "restart the pods (delete them one by one), because Kubernetes never moves a running pod",
             id="a ReplicaSet",
         ),
         pytest.param(
             "Deployment",
             "zone hard 4 app=web",
-            "set maxSkew: 1, since maxSkew 4 lets all 2 be in one zone",
+            "set maxSkew: 1, because maxSkew 4 allows all 2 pods in one zone",
             id="a large maxSkew",
         ),
         pytest.param(
             "Deployment",
             "zone soft 1 app=api",
-            f"let the constraint over {ZONE} count these pods",
+            f"let the constraint over {ZONE} match these pods",
             id="it counts others",
         ),
     ],
@@ -302,7 +300,7 @@ def test_volumes_hold_the_pods_of_a_statefulset(disks, expected):
     assert told(web(**SET), found) == expected
     if expected:
         [together] = findings_of(RULE, web(**SET), index=found)
-        assert together.detail.endswith("made anew, at least one of them could go to another zone")
+        assert together.detail.endswith("after recreation, at least one of them could use another zone")
 
 
 @pytest.mark.parametrize(("pod", "expected"), [(running, IN_A), (terminating, [])], ids=["runs", "terminates"])

@@ -97,16 +97,16 @@ def test_replicas_that_nobody_wrote_are_not_guessed():
     ],
 )
 def test_karpenter_lists_every_pod_for_a_selector_without_conditions(constraint, version, speaks):
-    expected = ["audit zone[0]: Karpenter counts every pod of the namespace; set labelSelector"] if speaks else []
+    expected = ["audit zone[0]: Karpenter counts every pod in the namespace; set labelSelector"] if speaks else []
     assert told(web(constraint), version=KubernetesVersion(*version)) == expected
 
 
 def test_karpenter_counts_each_constraint_alone():
     racked = index(node("n1", "a", rack="r", karpenter__sh__nodepool="x"), node("n2", "a", rack="r"), node("n3", "b"))
     both = web("zone hard 1 app=web", "rack hard 1 app=web")
-    assert told(both, racked) == ["audit zone[0]: Karpenter also counts 1 node that lacks another key; label it"]
+    assert told(both, racked) == ["audit zone[0]: Karpenter also counts 1 node that lacks another label; label it"]
     racked.apply("ADDED", node("n4", "b"))
-    assert told(both, racked) == ["audit zone[0]: Karpenter also counts 2 nodes that lack another key; label them"]
+    assert told(both, racked) == ["audit zone[0]: Karpenter also counts 2 nodes that lack another label; label them"]
     assert told(web("zone hard 1 app=web", "rack soft 1 app=web"), racked) == []
     chosen = web("zone hard 1 app=web", "rack hard 1 app=web", nodeSelector={"rack": "r"})
     assert told(chosen, racked) == []
@@ -212,7 +212,7 @@ def test_karpenter_tries_alternatives_one_by_one(terms, speaks):
     ],
 )
 def test_karpenter_counts_no_domain_that_the_pods_exclude_themselves(constraint, chosen, speaks):
-    said = "audit zone[0]: Karpenter leaves out excluded domains; use Honor"
+    said = "audit zone[0]: Karpenter ignores excluded domains; use Honor"
     found = [each for each in told(web(constraint, **chosen)) if "excluded domains" in each]
     assert found == ([said] if speaks else [])
 
@@ -231,7 +231,7 @@ def test_karpenter_first_wants_a_node_in_each_domain(constraint, closed, expecte
     found = index(
         node("n1", "a", karpenter__sh__nodepool="x"), tainted("n2", "b", closed) if closed else node("n2", "b")
     )
-    said = ["audit zone[0]: Karpenter first wants nodes in 1 closed zone; tolerate the taints"] * expected
+    said = ["audit zone[0]: Karpenter first wants nodes in 1 unusable zone; tolerate the taints"] * expected
     assert told(web(constraint), found) == said
     found.apply("MODIFIED", replace(node("n2", "b"), spec=NodeSpec(unschedulable=True)))
     assert told(web(constraint), found) == []
@@ -260,9 +260,7 @@ def test_karpenter_first_wants_a_node_in_each_domain(constraint, closed, expecte
 )
 def test_hosts_that_are_full_to_karpenter(constraint, pods, expected):
     found = cluster(pods, labelled=KARPENTER)
-    said = (
-        [] if expected is None else [f"audit hostname[0]: Karpenter takes 3 nodes to be full; use maxSkew: {expected}"]
-    )
+    said = [] if expected is None else [f"audit hostname[0]: Karpenter treats 3 nodes as full; use maxSkew: {expected}"]
     assert told(web(constraint), found) == said
     assert told(workload("DaemonSet", "app=web", constraint), found) == []
     unreadable = web(constraint)
@@ -290,7 +288,7 @@ def test_of_full_hosts_nothing_is_said_where_more_are_asked_for():
         (["zone hard 1 app=web"], []),
         (
             ["zone hard 1 {}"],
-            ["audit zone[0]: the descheduler counts every pod of the namespace; set its labelSelector"],
+            ["audit zone[0]: the descheduler counts every pod in the namespace; set its labelSelector"],
         ),
         (["zone hard 1 null"], []),
         (["zone hard 1 {} keys:pod-template-hash"], []),
@@ -315,18 +313,18 @@ def test_the_descheduler_balances_one_constraint_at_a_time(constraints, expected
     ("nodes", "expected"),
     [
         ([node("n1", "a", rack="r"), node("n2", "b", rack="r")], ""),
-        ([node("n1", "a", rack="r"), node("n2", "b")], "; it counts 1 node that lacks one of the two keys"),
-        ([node("n1", "a"), node("n2", None, rack="r")], "; it counts 2 nodes that lack one of the two keys"),
+        ([node("n1", "a", rack="r"), node("n2", "b")], "; it also counts 1 node that lacks one of the two labels"),
+        ([node("n1", "a"), node("n2", None, rack="r")], "; it also counts 2 nodes that lack one of the two labels"),
     ],
 )
 def test_the_descheduler_counts_nodes_that_lack_another_key(nodes, expected):
     found = examined(web("zone hard 1 app=web", "rack hard 1 app=web"), DENY, index=index(*nodes, DESCHEDULER)).findings
     [detail] = [each.finding.detail for each in found if each.finding.rule == RULE]
     assert detail.removeprefix(
-        "the descheduler evicts pods for zone[0] and rack[1] one after the other, whether or not kube-scheduler has a"
-        " place for them that satisfies both"
+        "the descheduler evicts pods for zone[0] and rack[1] one after the other, even if kube-scheduler has no node"
+        " that satisfies both"
     ).startswith(expected)
-    assert bool(expected) == ("run after run" in detail)
+    assert bool(expected) == ("in every run" in detail)
 
 
 def test_each_template_is_asked_by_itself():

@@ -29,15 +29,15 @@ JOINT = "zone hard 1 app=web"
 @pytest.mark.parametrize(
     ("of", "remedy"),
     [
-        pytest.param({}, "take those of SpreadGroup cache", id="both are members"),
-        pytest.param({"caps": ()}, "make them alike", id="a group without caps"),
-        pytest.param({"selector": {"matchLabels": {"track": "stable"}}}, "make them alike", id="one is a member"),
+        pytest.param({}, "use those of SpreadGroup cache", id="both are members"),
+        pytest.param({"caps": ()}, "align them", id="a group without caps"),
+        pytest.param({"selector": {"matchLabels": {"track": "stable"}}}, "align them", id="one is a member"),
     ],
 )
 def test_members_of_a_group_are_told_whose_fields_to_take(of, remedy):
     group = written(**{"selector": {"matchLabels": {"app": "web"}}} | of)
     assert told(stable(JOINT), deployed("canary", "zone hard 2 app=web"), group) == [
-        f"audit counted together with canary, but zone maxSkew 1 here, 2 there; {remedy}"
+        f"audit constraints differ from canary: zone maxSkew 1 here, 2 there; {remedy}"
     ]
 
 
@@ -94,7 +94,7 @@ def test_members_of_a_group_are_told_whose_fields_to_take(of, remedy):
     ],
 )
 def test_terms(ours, theirs, expected):
-    answer = [f"audit counted together with canary, but {expected}; make them alike"] if expected else []
+    answer = [f"audit constraints differ from canary: {expected}; align them"] if expected else []
     assert told(stable(*ours), deployed("canary", *theirs)) == answer
 
 
@@ -104,7 +104,7 @@ def test_several_that_differ_are_counted_and_the_first_is_named():
         for name in ("c", "b", "d")
     )
     assert told(stable(JOINT), *others) == [
-        "audit counted together with b and 2 more, but zone maxSkew 1 here, 2 there; make them alike"
+        "audit constraints differ from b and 2 more: zone maxSkew 1 here, 2 there; align them"
     ]
 
 
@@ -121,7 +121,7 @@ def test_several_that_differ_are_counted_and_the_first_is_named():
 )
 def test_a_label_that_may_come_later(kind, keys, expected):
     theirs = deployed("canary", f"{JOINT} keys:{keys}", "hostname hard 2 app=web", kind=kind)
-    answer = [f"audit counted together with canary, but {expected}; make them alike"] if expected else []
+    answer = [f"audit constraints differ from canary: {expected}; align them"] if expected else []
     assert told(stable(JOINT), theirs) == answer
 
 
@@ -134,18 +134,16 @@ def test_a_label_that_may_come_later(kind, keys, expected):
 )
 def test_a_label_of_these_pods_that_may_come_later(key, expected):
     ours = stable(f"{JOINT} keys:{key}", "rack hard 1 app=web")
-    answer = [f"audit counted together with canary, but {expected}; make them alike"] if expected else []
+    answer = [f"audit constraints differ from canary: {expected}; align them"] if expected else []
     assert told(ours, deployed("canary", "zone hard 2 app=web", "rack hard 1 app=web")) == answer
 
 
 def test_keys_with_one_short_name_are_written_out():
     other = deployed("canary", "example.com/rack hard 1 app=web")
     assert told(stable("rack hard 1 app=web"), other) == [
-        "audit counted together with canary, but rack here, example.com/rack there; make them alike"
+        "audit constraints differ from canary: rack here, example.com/rack there; align them"
     ]
-    assert told(stable(JOINT), other) == [
-        "audit counted together with canary, but zone here, rack there; make them alike"
-    ]
+    assert told(stable(JOINT), other) == ["audit constraints differ from canary: zone here, rack there; align them"]
 
 
 def test_each_template_is_compared():
@@ -153,9 +151,7 @@ def test_each_template_is_compared():
         owner("Thing/pair", None),
         templates=(DeclaredTemplate({"app": "other"}, ()), *deployed("canary", "zone hard 2 app=web").templates),
     )
-    assert told(stable(JOINT), pair) == [
-        "audit counted together with pair, but zone maxSkew 1 here, 2 there; make them alike"
-    ]
+    assert told(stable(JOINT), pair) == ["audit constraints differ from pair: zone maxSkew 1 here, 2 there; align them"]
 
 
 @pytest.mark.parametrize(
@@ -185,19 +181,21 @@ def test_what_is_missing():
     assert said(RULE, stable(JOINT)) == ["not evaluated: no cluster"]
     found = shop("", deployed("canary", "zone hard 2 app=web"))
     found.mark_missing("statefulsets", "403 Forbidden")
-    assert said(RULE, stable(JOINT), index=found) == ["counted together with canary, but zone maxSkew 1 here, 2 there"]
+    assert said(RULE, stable(JOINT), index=found) == ["constraints differ from canary: zone maxSkew 1 here, 2 there"]
     assert said(RULE, stable("zone hard 2 app=web"), index=found) == ["not evaluated: statefulsets: 403 Forbidden"]
 
 
 def test_the_words():
     found = shop("", deployed("canary", "zone soft 1 app=web"))
     [differ] = findings_of(RULE, stable(JOINT), index=found)
-    assert differ.detail == "these pods and those of canary count each other, but zone hard here, soft there"
+    assert (
+        differ.detail
+        == "this workload and canary count each other's pods under different constraints: zone hard here, soft there"
+    )
     assert differ.path == "spec.template.spec.topologySpreadConstraints"
     [warning] = warnings_of([differ])
     assert warning == (
-        "evenspread/constraints-differ-in-group: "
-        "counted together with canary, but zone hard here, soft there; make them alike"
+        "evenspread/constraints-differ-in-group: constraints differ from canary: zone hard here, soft there; align them"
     )
     assert len(warning) <= WARNING_CHARS
 
@@ -205,7 +203,7 @@ def test_the_words():
 def test_with_minimal_detail_nobody_is_named():
     minimal = replace(DENY, messages=Messages(detail="minimal"))
     assert told(stable(JOINT), deployed("canary", "zone hard 2 app=web"), policy=minimal) == [
-        "audit counted together with another workload, but zone maxSkew 1 here, 2 there; make them alike"
+        "audit constraints differ from another workload: zone maxSkew 1 here, 2 there; align them"
     ]
 
 
@@ -227,4 +225,4 @@ def test_who_asks_the_webhook_hears_of_others_as_the_policy_says(detail, others,
         for each in decide(stable(JOINT), policy=policy, index=cluster).findings
         if each.finding.rule == RULE
     ]
-    assert differ.summary == f"counted together with {expected}, but zone maxSkew 1 here, 2 there"
+    assert differ.summary == f"constraints differ from {expected}: zone maxSkew 1 here, 2 there"

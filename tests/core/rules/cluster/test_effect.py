@@ -59,21 +59,19 @@ HOST_RATHER_AWAY = {
     ],
 )
 def test_what_declaring_one_switches_off(kind, constraints, fields, lost):
-    expected = (
-        [f"pods with constraints of their own lose the scheduler's default spreading across {lost}"] if lost else []
-    )
+    expected = [f"declaring a constraint turns off the scheduler's default spreading across {lost}"] if lost else []
     assert said("system-defaults-lost", workload(kind, "app=web", *constraints, **fields)) == expected
 
 
 def test_an_autoscaler_sets_the_replicas_that_are_left_out():
     manifest = workload("StatefulSet", "app=web", "zone hard 1 app=web", replicas=None)
     scaled = index(autoscaler("StatefulSet/web", 10))
-    text = "pods with constraints of their own lose the scheduler's default spreading across nodes"
+    text = "declaring a constraint turns off the scheduler's default spreading across nodes"
     assert said("system-defaults-lost", manifest, index=scaled) == [text]
 
 
-HOSTS_LOST = ["pods with constraints of their own lose the scheduler's default spreading across nodes"]
-ZONES_LOST = ["pods with constraints of their own lose the scheduler's default spreading across zones"]
+HOSTS_LOST = ["declaring a constraint turns off the scheduler's default spreading across nodes"]
+ZONES_LOST = ["declaring a constraint turns off the scheduler's default spreading across zones"]
 
 
 @pytest.mark.parametrize(
@@ -323,13 +321,13 @@ def fixed(manifest, rule, **more):
         pytest.param(
             "a: n1 n2 | b: n3",
             ["zone hard 5 app=web", "hostname soft 1 app=web"],
-            ("lower its maxSkew", "lower its maxSkew, or remove it", []),
+            ("lower its maxSkew", "lower its maxSkew, or remove the constraint", []),
             id="the scheduler's own spreading over zones would be missed",
         ),
         pytest.param(
             "n0 | a: n1 | b: n3",
             ["zone hard 5 app=web"],
-            ("lower its maxSkew", "lower its maxSkew, or remove it", []),
+            ("lower its maxSkew", "lower its maxSkew, or remove the constraint", []),
             id="it keeps pods off a node without zone",
         ),
     ],
@@ -356,10 +354,14 @@ def test_pods_of_others_under_its_labels_make_maxskew_reachable():
     ("nodes", "reason"),
     [
         pytest.param(
-            "", "a node without topology.kubernetes.io/zone would come last, and no cluster is known", id="no cluster"
+            "",
+            "a node without topology.kubernetes.io/zone would be the last choice, and no cluster is known",
+            id="no cluster",
         ),
         pytest.param(
-            "n0 | a: n1 | b: n2", "a node without topology.kubernetes.io/zone would come last", id="one has none"
+            "n0 | a: n1 | b: n2",
+            "a node without topology.kubernetes.io/zone would be the last choice",
+            id="one has none",
         ),
         pytest.param("a: n1 | b: n2", "", id="all have it"),
     ],

@@ -223,22 +223,20 @@ def test_the_numbers_of_nodes_are_in_the_detail():
     found = shop("a: n1=cart,pay,pay n2 | b: n3=cart", deployed("pay"))
     [wide] = findings_of(RULE, asked("cart", HARD), index=found)
     assert wide.detail == (
-        "this workload's own selector does not match 2 pods of those counted: the next pod may go to 1 node,"
-        " and could go to 3"
-        " if pods of workloads without a constraint over zone were not counted"
+        "this workload's own selector does not match 2 of the counted pods; the next pod can go to 1 node,"
+        " and to 3 without the pods of workloads that have no zone constraint"
     )
     assert wide.fix == "labelSelector: {matchLabels: {part: shop, app: cart}}"
     assert wide.path == "spec.template.spec.topologySpreadConstraints[0].labelSelector"
 
 
-@pytest.mark.parametrize(
-    ("action", "weight"), [("hard", "takes no pod of this one"), ("soft", "comes last for pods of this one")]
-)
+@pytest.mark.parametrize(("action", "weight"), [("hard", "accepts no pod"), ("soft", "is the last choice for a pod")])
 def test_what_others_weigh(action, weight):
     manifest = asked("cart", f"zone {action} 1 part=shop")
     [wide] = findings_of(RULE, manifest, index=shop("a: n1=pay | b: n2=loose"))
     assert wide.detail == (
-        f"this workload's own selector does not match 2 pods of those counted: a domain that they fill {weight}"
+        "this workload's own selector does not match 2 of the counted pods;"
+        f" a domain full of their pods {weight} of this workload"
     )
 
 
@@ -258,12 +256,10 @@ def test_a_template_that_is_not_known_may_have_the_constraint():
 @pytest.mark.parametrize(
     ("kind", "cluster", "missing"),
     [
-        pytest.param(
-            "Pod", "a: n1=pay", ["not evaluated: which pods are its own: the kind has no selector"], id="a pod"
-        ),
+        pytest.param("Pod", "a: n1=pay", ["not evaluated: its own pods (the kind has no selector)"], id="a pod"),
         pytest.param("Pod", "a: n1=web", [], id="a pod, and nobody is counted"),
         pytest.param(
-            "CronJob", "a: n1=pay", ["not evaluated: which pods are its own: the kind has no selector"], id="a CronJob"
+            "CronJob", "a: n1=pay", ["not evaluated: its own pods (the kind has no selector)"], id="a CronJob"
         ),
         pytest.param("ReplicationController", "a: n1=cart", [], id="its selector is its labels"),
         pytest.param(
@@ -284,7 +280,7 @@ def test_an_owners_selector_that_says_nothing_names_nobody():
 
 def test_keys_that_are_added_later_decide():
     manifest = asked("cart", "zone hard 1 part=shop keys:topology.kubernetes.io/zone")
-    late = ["not evaluated: labels that are added after the template"]
+    late = ["not evaluated: labels added after the template"]
     assert said(RULE, manifest, index=shop("a: n1=pay")) == late
 
 
@@ -329,9 +325,9 @@ def test_with_minimal_detail_nobody_is_named():
 @pytest.mark.parametrize(
     ("detail", "summary", "detailed"),
     [
-        pytest.param("minimal", "pods of other workloads", "all of those counted: ", id="minimal"),
-        pytest.param("own-namespace", "pods of other workloads", "all of those counted: ", id="the default"),
-        pytest.param("full", "2 pods of pay", "2 pods of those counted (1 of them on nodes that count): ", id="full"),
+        pytest.param("minimal", "pods of other workloads", "all of the counted pods; ", id="minimal"),
+        pytest.param("own-namespace", "pods of other workloads", "all of the counted pods; ", id="the default"),
+        pytest.param("full", "2 pods of pay", "2 of the counted pods (1 of them on counted nodes); ", id="full"),
     ],
 )
 def test_who_asks_the_webhook_hears_of_others_as_the_policy_says(detail, summary, detailed):
@@ -363,7 +359,7 @@ def test_a_selector_of_expressions_is_not_spelt_out():
 def test_an_own_selector_that_cannot_be_read_is_another_rules_matter():
     manifest = asked("cart", HARD, spec={"selector": {"matchExpressions": [{"key": "app", "operator": "?"}]}})
     assert said(RULE, manifest, index=shop("a: n1=pay", deployed("pay"))) == [
-        "not evaluated: which pods are its own: the kind has no selector"
+        "not evaluated: its own pods (the kind has no selector)"
     ]
 
 
@@ -387,37 +383,37 @@ def test_the_warning_is_one_short_line():
             "n1=pay,pay | a: n2=pay",
             ["zone soft 1 part=shop"],
             {},
-            ["3 pods", "1 of them"],
+            ["3 of the", "1 of them"],
             id="on a node without zone",
         ),
         pytest.param("n1=pay,pay | a: n2", ["zone hard 1 part=shop"], {}, [], id="all of them are"),
-        pytest.param("n1=pay,pay | a: n2", ["hostname soft 1 part=shop"], {}, ["2 pods"], id="nodes have hostnames"),
+        pytest.param("n1=pay,pay | a: n2", ["hostname soft 1 part=shop"], {}, ["2 of the"], id="nodes have hostnames"),
         pytest.param(
             "n1=pay,pay | a: n2=pay",
             ["zone soft 1 app=cart", "hostname soft 1 part=shop"],
             {},
-            ["3 pods", "1 of them"],
+            ["3 of the", "1 of them"],
             id="a node has to have the keys of all soft constraints",
         ),
         pytest.param(
             "n1=pay,pay | a: n2=pay",
             ["zone hard 1 app=cart", "hostname soft 1 part=shop"],
             {},
-            ["3 pods"],
+            ["3 of the"],
             id="and of hard ones for those only",
         ),
         pytest.param(
             "a: n1=pay | b: n2=pay,pay",
             ["zone hard 1 part=shop"],
             {"nodeSelector": {"topology.kubernetes.io/zone": "a"}},
-            ["3 pods", "1 of them"],
+            ["3 of the", "1 of them"],
             id="on nodes that the pods may not use",
         ),
         pytest.param(
             "a: n1=pay | b: n2=pay,pay",
             ["zone hard 1 part=shop nodeAffinityPolicy:Ignore nodeTaintsPolicy:Honor"],
             {"nodeSelector": {"topology.kubernetes.io/zone": "a"}},
-            ["3 pods"],
+            ["3 of the"],
             id="which count nevertheless",
         ),
     ],
@@ -427,16 +423,16 @@ def test_pods_count_where_their_nodes_do(cluster, constraints, fields, expected)
         each.detail
         for each in findings_of(RULE, asked("cart", *constraints, **fields), index=shop(cluster, deployed("pay")))
     ]
-    assert [each for line in details for each in re.findall(r"\d (?:pods?|of them)", line)] == expected
+    assert [each for line in details for each in re.findall(r"\d of (?:them|the)", line)] == expected
 
 
 def effect(manifest, found, policy=DENY):
     """What the next pod may do, of each finding."""
     judged = examined(manifest, policy, index=found).findings
-    return [each.finding.detail.rpartition(": ")[2] for each in judged if each.finding.rule == RULE]
+    return [each.finding.detail.rpartition("; ")[2] for each in judged if each.finding.rule == RULE]
 
 
-WITHOUT = "if pods of workloads without a constraint over zone were not counted"
+WITHOUT = "without the pods of workloads that have no zone constraint"
 PER_HOST = "hostname hard 1 app=cart keys:pod-template-hash"
 CURRENT = owner("ReplicaSet/cart-1", "app=cart pod-template-hash=1", above="Deployment/cart", replicas=1)
 
@@ -448,11 +444,11 @@ def carts(*where):
 @pytest.mark.parametrize(
     ("owners", "constraints", "expected"),
     [
-        pytest.param([], [HARD], f"the next pod may go to 1 node, and could go to 2 {WITHOUT}", id="alone"),
+        pytest.param([], [HARD], f"the next pod can go to 1 node, and to 2 {WITHOUT}", id="alone"),
         pytest.param(
             [],
             [HARD, PER_HOST],
-            f"the next pod may go to 1 node, and could go to 2 {WITHOUT}",
+            f"the next pod can go to 1 node, and to 2 {WITHOUT}",
             id="of a revision that has no pod yet",
         ),
         pytest.param(
@@ -464,13 +460,13 @@ def carts(*where):
         pytest.param(
             [],
             [HARD, "hostname hard 1 part=shop"],
-            f"the next pod may go to 1 node, and could go to 2 {WITHOUT}",
+            f"the next pod can go to 1 node, and to 2 {WITHOUT}",
             id="they are taken from the other constraint too",
         ),
         pytest.param(
             [],
             [HARD, "hostname hard 1 app=cart keys:controller-revision-hash,topology.kubernetes.io/zone"],
-            "a domain that they fill takes no pod of this one",
+            "a domain full of their pods accepts no pod of this workload",
             id="another counts by a label that is not known yet",
         ),
     ],
@@ -483,7 +479,7 @@ def test_the_next_pod_is_tried_as_its_controller_makes_it(owners, constraints, e
 def test_another_scheduler_may_decide_otherwise():
     found = shop("a: n1=cart,pay,pay | b: n2=cart", deployed("pay"))
     assert effect(asked("cart", HARD, schedulerName="own"), found) == [
-        "a domain that they fill takes no pod of this one"
+        "a domain full of their pods accepts no pod of this workload"
     ]
 
 
@@ -501,7 +497,7 @@ CLAIMS = {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
 def test_what_the_controller_adds_decides_where_the_next_pod_goes(fields, numbers):
     found = shop("a: n1=cart,pay,pay | b: n2=cart", deployed("pay"))
     [said] = effect(asked("cart", HARD, **fields), found)
-    assert said.startswith("the next pod may go to 1 node") == numbers
+    assert said.startswith("the next pod can go to 1 node") == numbers
 
 
 @pytest.mark.parametrize(
@@ -593,7 +589,8 @@ def test_it_never_speaks_where_all_pods_are_the_workloads_own(own, more, asks, o
             "app=cart",
             [deployed("pay")],
             "zone[0] also counts the pods of pay in the same file; narrow it to app=cart; "
-            "this workload's own selector does not match them: a domain that they fill takes no pod of this one",
+            "this workload's own selector does not match them; a domain full of their pods accepts no pod of this"
+            " workload",
             id="a hard constraint",
         ),
         pytest.param(
@@ -601,8 +598,8 @@ def test_it_never_speaks_where_all_pods_are_the_workloads_own(own, more, asks, o
             "app=cart",
             [deployed("pay", HARD), deployed("db", HARD)],
             "zone[0] also counts the pods of db and pay in the same file; narrow it to app=cart unless they are one "
-            "application; this workload's own selector does not match them: a domain that they fill comes last for "
-            "pods of this one",
+            "application; this workload's own selector does not match them; a domain full of their pods is the last "
+            "choice for a pod of this workload",
             id="a soft one, and others that have it too",
         ),
         pytest.param(
@@ -610,8 +607,9 @@ def test_it_never_speaks_where_all_pods_are_the_workloads_own(own, more, asks, o
             LABELS["pay"],
             [deployed("pay")],
             "zone[0] also counts the pods of pay in the same file; "
-            "give the pods of each workload a label of their own; "
-            "another workload has the same selector as this one: a domain that they fill takes no pod of this one",
+            "add a distinct label to the pods of each workload; "
+            "another workload has the same selector as this one; a domain full of their pods accepts no pod of this"
+            " workload",
             id="the same selector",
         ),
         pytest.param(
@@ -623,7 +621,8 @@ def test_it_never_speaks_where_all_pods_are_the_workloads_own(own, more, asks, o
                 owner("Deployment/of-two", "run=two", declared("app=cart part=shop"), declared("run=two")),
             ],
             f"zone[0] also counts the pods of db and {'p' * 31}… in the same file; narrow it to app=cart; "
-            "this workload's own selector does not match them: a domain that they fill takes no pod of this one",
+            "this workload's own selector does not match them; a domain full of their pods accepts no pod of this"
+            " workload",
             id="a long name",
         ),
     ],

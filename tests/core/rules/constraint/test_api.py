@@ -76,7 +76,7 @@ EXPRESSION = ".labelSelector.matchExpressions[0]"
         (
             {"topologyKey": ""},
             ".topologyKey",
-            "name a label of the nodes, such as topology.kubernetes.io/zone or kubernetes.io/hostname",
+            "set topologyKey to a node label, such as topology.kubernetes.io/zone or kubernetes.io/hostname",
             {},
         ),
         (
@@ -94,7 +94,7 @@ EXPRESSION = ".labelSelector.matchExpressions[0]"
         (
             {"whenUnsatisfiable": "Never"},
             ".whenUnsatisfiable",
-            "choose DoNotSchedule (else the pod stays Pending) or ScheduleAnyway (a preference)",
+            "choose DoNotSchedule (a requirement) or ScheduleAnyway (a preference)",
             {},
         ),
         (
@@ -233,14 +233,14 @@ def test_the_fix_follows_from_what_is_written(fields, where, fix, edits):
         (
             {"labelSelector": None, "matchLabelKeys": ["v"]},
             ".matchLabelKeys",
-            "add a labelSelector that the pods match, or remove matchLabelKeys",
+            "add a labelSelector that matches the pods, or remove matchLabelKeys",
         ),
         (
             {"labelSelector": {"matchLabels": {"a b": ""}}},
             ".labelSelector.matchLabels",
-            "use label keys and values that Kubernetes accepts",
+            "use label keys and values Kubernetes accepts",
         ),
-        (expression(operator="Gt"), f"{EXPRESSION}.operator", "use label keys and values that Kubernetes accepts"),
+        (expression(operator="Gt"), f"{EXPRESSION}.operator", "use label keys and values Kubernetes accepts"),
     ],
     ids=str,
 )
@@ -251,7 +251,7 @@ def test_of_pods_whose_labels_are_unknown_it_is_in_words(fields, where, fix):
     ]
 
 
-CHOOSE = "choose DoNotSchedule (else the pod stays Pending) or ScheduleAnyway (a preference)"
+CHOOSE = "choose DoNotSchedule (a requirement) or ScheduleAnyway (a preference)"
 
 
 @pytest.mark.parametrize(
@@ -304,11 +304,11 @@ MISFITS = [
     (
         {"labelSelector": {"matchLabels": {"v": -1}}},
         ".labelSelector.matchLabels.v",
-        "write it in quotes: this has to be a string",
+        "write it in quotes, because the field needs a string",
         None,
     ),
     ({"labelSelector": {"matchLabels": {"v": []}}}, ".labelSelector.matchLabels.v", "write a string here", None),
-    ({"topologyKey": 1}, ".topologyKey", "write it in quotes: this has to be a string", None),
+    ({"topologyKey": 1}, ".topologyKey", "write it in quotes, because the field needs a string", None),
     ({"labelSelector": "app"}, ".labelSelector", "write matchLabels or matchExpressions here", None),
     (
         {"labelSelector": {"matchLabels": ["app"]}},
@@ -429,7 +429,7 @@ def test_long_text_instead_of_a_list_costs_little(letters):
 
 def test_where_the_text_of_a_number_is_not_known_it_is_not_guessed():
     [wrong] = examined(workload("Deployment", "app=web", broken(labelSelector={"matchLabels": {"v": 1}}))).findings
-    assert (wrong.finding.fix, wrong.finding.edits) == ("write it in quotes: this has to be a string", ())
+    assert (wrong.finding.fix, wrong.finding.edits) == ("write it in quotes, because the field needs a string", ())
 
 
 def test_two_constraints_of_one_key_and_action():

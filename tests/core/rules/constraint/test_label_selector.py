@@ -110,7 +110,7 @@ def test_a_selector_that_does_not_exist_is_written_as_it_is():
     assert said("selector-not-self", workload("Deployment", "app=web", constraint)) == []
 
 
-OPEN = ["not evaluated: labels that are added after the template"]
+OPEN = ["not evaluated: labels added after the template"]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_labels_that_come_after_the_template_are_not_called_wrong(kind, key, exp
     [
         pytest.param(
             "Deployment",
-            ["not evaluated: labels of the pods, which a patch or an excerpt leaves out"],
+            ["not evaluated: labels of the pods (a patch or an excerpt omits them)"],
             id="a Deployment that kube-apiserver would refuse as it stands",
         ),
         pytest.param(
@@ -201,12 +201,12 @@ def test_a_rollout_may_label_its_canaries():
             "Pod", "app.kubernetes.io/name=web x=y", "use app.kubernetes.io/name=web", id="the label that names it"
         ),
         pytest.param("Pod", "x=y", "use the pods' own labels", id="nothing to go by"),
-        pytest.param("Pod", "", "use a label that you give the pods", id="no label at all"),
+        pytest.param("Pod", "", "use a label you add to the pods", id="no label at all"),
     ],
 )
 def test_the_fix_of_a_missing_selector(kind, pods, expected):
     found = findings(workload(kind, pods, "zone hard 1 null"))
-    assert ("selector-null", "warn", "zone[0] has no labelSelector: it counts no pod", expected) in found
+    assert ("selector-null", "warn", "zone[0] has no labelSelector, so it counts no pods", expected) in found
 
 
 @pytest.mark.parametrize(
@@ -248,12 +248,12 @@ def test_pods_without_labels_need_labels(kind, constraint, remedy, fix):
 
 @pytest.mark.parametrize(
     ("version", "counts"),
-    [((1, 37), "no existing pod"), ((1, 31), "no existing pod"), ((1, 38), "every pod of the namespace")],
+    [((1, 37), "no existing pod"), ((1, 31), "no existing pod"), ((1, 38), "every pod in the namespace")],
     ids=["today", "long ago", "from 1.38"],
 )
 def test_an_empty_selector_means_something_else_in_each_release(version, counts):
     manifest = workload("Deployment", "app=web", "zone hard 1 {}")
-    text = f"zone[0] has labelSelector {{}}: in Kubernetes {version[0]}.{version[1]} it counts {counts}"
+    text = f"zone[0]: labelSelector {{}} counts {counts} (Kubernetes {version[0]}.{version[1]})"
     assert said("selector-empty", manifest, version=KubernetesVersion(*version)) == [text]
 
 
@@ -263,7 +263,7 @@ def test_an_empty_selector_means_something_else_in_each_release(version, counts)
         pytest.param("pod-template-hash", [], id="the controller adds it"),
         pytest.param("app", [], id="the pods have it"),
         pytest.param(
-            "nope", ["zone[0] has labelSelector {}: in Kubernetes 1.37 it counts no existing pod"], id="nobody has it"
+            "nope", ["zone[0]: labelSelector {} counts no existing pod (Kubernetes 1.37)"], id="nobody has it"
         ),
     ],
 )
@@ -287,20 +287,20 @@ def test_what_is_to_be_written_is_a_text_in_yaml_too(value, written):
         pytest.param(
             "app=x_ tier=a",
             "zone soft 1 app=web",
-            "give the pods label values that Kubernetes accepts",
+            "change the pods' labels to values Kubernetes accepts",
             id="the pods' own value is wrong",
         ),
         pytest.param(
             "app=x_",
             "zone soft 1 name=web",
-            "select the labels that all of these pods have by matchLabels",
+            "set matchLabels to labels that all these pods have",
             id="so is what names them",
         ),
         pytest.param("", "zone soft 1 app=_", 'add {app: "_"} to metadata.labels', id="the selector asks for one"),
         pytest.param(
             "app=web tier=a",
             {**constraint("zone soft 1"), "matchLabelKeys": ["app"], "labelSelector": {"matchLabels": {"x": "y"}}},
-            "select the labels that all of these pods have by matchLabels",
+            "set matchLabels to labels that all these pods have",
             id="a key of matchLabelKeys must not be selected",
         ),
     ],

@@ -21,7 +21,7 @@ def rolling(**fields):
     return {"strategy": {"type": "RollingUpdate", "rollingUpdate": fields}}
 
 
-NEVER = "matchLabelKeys of zone[0] names {}, which pods of a {} never have"
+NEVER = "zone[0].matchLabelKeys: pods of a {1} never have the label {0}"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,12 @@ NEVER = "matchLabelKeys of zone[0] names {}, which pods of a {} never have"
         pytest.param(
             "Deployment",
             "nope",
-            [("match-label-key-absent", "matchLabelKeys of zone[0] names nope, which no pod here has: it is ignored")],
+            [
+                (
+                    "match-label-key-absent",
+                    "zone[0].matchLabelKeys: the pods have no label nope, so Kubernetes ignores this key",
+                )
+            ],
             id="a label of nobody",
         ),
         pytest.param(
@@ -208,7 +213,7 @@ def test_the_domains_that_the_pods_may_use_count(nodes, constraint, fields, spea
 
 def test_what_was_seen_is_what_the_page_says():
     page = (Path(__file__).parents[4] / "docs" / "rules" / "rollouts.md").read_text()
-    rows = re.findall(r"^\| (\d+) \| (.*) \|$", page[: page.index("At once")], re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", page[: page.index("In total")], re.MULTILINE)
     cells = {int(number): re.findall(r"(\d+) of 20(?:, by up to (\d))?", row) for number, row in rows}
     told = {
         number: {zones: (int(ended), int(most or 1)) for zones, (ended, most) in zip((2, 3, 4), row, strict=True)}
@@ -252,8 +257,8 @@ def test_it_says_how_often_and_how_to_mend_it():
         "after a rollout of 12 replicas the zones can differ by 4, because old and new pods are counted together"
     )
     assert mixed.detail == (
-        "maxSkew 1 holds for old and new pods together, and when the old ones are gone nothing moves the new ones;"
-        " of such rollouts these ended beyond maxSkew: 13 of 20 over 2 zones, 13 of 20 over 3 zones"
+        "maxSkew 1 covers old and new pods together, and nothing moves the new pods after the old ones are gone;"
+        " measured rollouts that ended beyond maxSkew: 13 of 20 over 2 zones, 13 of 20 over 3 zones"
     )
     assert (mixed.remedy, mixed.fix) == (
         "add matchLabelKeys: [pod-template-hash]",

@@ -21,8 +21,8 @@ BOTH = "exists in both matchLabelKeys and labelSelector"
 NOBODY = "no pod of this workload can be created"
 HASH = "pod-template-hash"
 V1_33, V1_34 = KubernetesVersion(1, 33), KubernetesVersion(1, 34)
-LATE = ["not evaluated: labels that are added after the template"]
-UNKNOWN_HASH = "hash of the template, with which the label controller-revision-hash may be longer than 63 bytes"
+LATE = ["not evaluated: labels added after the template"]
+UNKNOWN_HASH = "hash of the template (with it the label controller-revision-hash may exceed 63 bytes)"
 LABEL = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
     "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
@@ -62,7 +62,7 @@ class TestTheKinds:
         error = f'spec.topologySpreadConstraints[0][0]: Invalid value: "app": {BOTH}'
         assert found.summary == f"{NOBODY}: {error}"
         assert found.path == f"{path}spec.topologySpreadConstraints[0].matchLabelKeys[0]"
-        assert found.detail == f"kube-apiserver accepts the {kind} and refuses each of its pods: {error}"
+        assert found.detail == f"kube-apiserver accepts the {kind} but refuses all its pods: {error}"
         assert found.warning == "no pod can be created: zone[0]: app is in labelSelector and in matchLabelKeys"
         assert found.fix == "remove matchLabelKeys"
 
@@ -149,7 +149,7 @@ class TestAnOperatorsPods:
             ),
             pytest.param(
                 spread(["cnpg.io/cluster"], None, [{"key": "cnpg.io/cluster", "operator": "Exists"}]),
-                ["name cnpg.io/cluster in matchLabelKeys or in labelSelector, not in both"],
+                ["use cnpg.io/cluster in matchLabelKeys or in labelSelector, not in both"],
                 id="more open",
             ),
             pytest.param(spread(["cnpg.io/podRole"], {"cnpg.io/cluster": "web"}), [], id="in one of them"),
@@ -207,7 +207,7 @@ class TestTheFault:
 
     def test_a_selector_of_its_own_that_has_a_fault_comes_first(self):
         manifest = workload("Deployment", "app=web", TWICE, selector="app=-")
-        missing = "not evaluated: template, which kube-apiserver does not read while spec.selector has a fault"
+        missing = "not evaluated: template (kube-apiserver does not validate it while spec.selector is invalid)"
         assert said("pods-refused", manifest) == [missing]
 
     def test_before_1_34_the_template_was_refused(self):
@@ -255,7 +255,7 @@ class TestTheFault:
         [found] = refused(workload("StatefulSet", "app=web", meta={"name": "x" * 62}))
         assert (found.path, found.fix) == (
             "metadata.name",
-            "use a name of at most 52 characters: it is part of labels of the pods",
+            "use a name of at most 52 characters, because pod labels contain it",
         )
         assert found.warning == "no pod can be created: the name is too long for a label"
 

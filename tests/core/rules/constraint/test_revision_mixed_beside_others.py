@@ -15,8 +15,8 @@ ZONE = "topology.kubernetes.io/zone"
 WEB = {"matchLabels": {"app": "web"}}
 HARD = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": WEB}
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
-NOT_COUNTED = [(RULE, "how rollouts end of kinds other than a Deployment")]
-SCALED = [(RULE, "replicas, which an autoscaler sets")]
+NOT_COUNTED = [(RULE, "rollouts of kinds other than Deployment")]
+SCALED = [(RULE, "replicas (an autoscaler sets them)")]
 
 
 def term(kind):
@@ -107,7 +107,7 @@ def test_where_it_cannot_be_evaluated_it_says_so(value, scalers, expected):
 @pytest.mark.parametrize(
     ("replicas", "by_hand"),
     [
-        pytest.param(4, "it would bring revision-mixed", id="rollouts of 4 were counted over zones, and warn"),
+        pytest.param(4, "it would cause revision-mixed", id="rollouts of 4 were counted over zones, and warn"),
         pytest.param(1, "", id="rollouts of one pod end evenly"),
     ],
 )

@@ -77,7 +77,7 @@ def keys(manifest):
         pytest.param(
             pod(RIGHT | {"maxScew": 1}),
             "spec.topologySpreadConstraints[0].maxScew",
-            "remove it: maxSkew is there too",
+            "remove it, because maxSkew is set too",
             "remove maxScew",
             id="beside the right one",
         ),
@@ -129,7 +129,7 @@ def test_what_was_meant(manifest, path, remedy, fix):
     [finding] = found(manifest)
     lost = "pods have no such field"
     if manifest["kind"] == "Pod":
-        lost = "kube-apiserver drops it, kubectl refuses the object"
+        lost = "kube-apiserver drops it, and kubectl refuses the object"
     assert finding.summary == f'unknown field "{path}": {lost}'
     assert (finding.path, finding.remedy, finding.fix) == (path, remedy, fix)
     assert found(json.dumps(manifest).encode()) == [finding]

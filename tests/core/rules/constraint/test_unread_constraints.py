@@ -28,7 +28,7 @@ DEPLOYMENT = {
     "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": TEMPLATE},
 }
 RIGHT = "spec.template.spec.topologySpreadConstraints"
-NOWHERE = "evenspread does not know that a Thing has constraints here: they were not checked"
+NOWHERE = "evenspread does not know where a Thing has constraints, so it did not check these"
 
 
 def deployment(path=RIGHT, value=BOTH, **fields):
@@ -84,7 +84,7 @@ def unread(value, policy=None):
 )
 def test_a_wrong_place_in_a_deployment(path, where):
     value = deployment(path)
-    told = "constraints do not belong here: they reach no pod"
+    told = "constraints do not belong here, so they reach no pod"
     assert unread(value) == [(where, told, "move to spec.template.spec")]
     [finding] = [each.finding for each in examined(value).findings]
     assert finding.severity is Severity.HIGH
@@ -103,13 +103,13 @@ def test_other_kinds_have_their_own_place():
     )
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": TEMPLATE["metadata"], "topologySpreadConstraints": BOTH}
     assert unread({**pod, "spec": TEMPLATE["spec"]}) == [
-        ("topologySpreadConstraints", "constraints do not belong here: they reach no pod", "move to spec")
+        ("topologySpreadConstraints", "constraints do not belong here, so they reach no pod", "move to spec")
     ]
 
 
 def test_another_name():
     value = deployment("spec.template.spec.spreadConstraints")
-    told = "a pod's spec has no field spreadConstraints: these constraints reach no pod"
+    told = "a pod's spec has no field spreadConstraints, so these constraints reach no pod"
     assert unread(value) == [("spec.template.spec.spreadConstraints", told, "rename it to topologySpreadConstraints")]
     [finding] = [each.finding for each in examined(value).findings]
     assert applied(value, finding.edits) == deployment()
@@ -140,8 +140,8 @@ def test_what_stands_in_the_right_place_already_is_not_written_over():
     assert unread(value) == [
         (
             "spec.topologySpreadConstraints",
-            "constraints do not belong here: they reach no pod",
-            f"move what is missing to {RIGHT} and remove this",
+            "constraints do not belong here, so they reach no pod",
+            f"move the missing constraints to {RIGHT} and remove this field",
         )
     ]
     assert examined(value).findings[0].finding.edits == ()
@@ -152,7 +152,7 @@ def test_a_wrong_place_without_constraints(value):
     assert unread(deployment("spec.topologySpreadConstraints", value)) == [
         (
             "spec.topologySpreadConstraints",
-            "constraints do not belong here: it has no effect",
+            "constraints do not belong here, so it has no effect",
             "remove topologySpreadConstraints",
         )
     ]
@@ -161,7 +161,7 @@ def test_a_wrong_place_without_constraints(value):
 def test_constraints_that_are_wrong_in_their_right_place_too_are_moved_by_people():
     value = deployment("spec.topologySpreadConstraints", [{**ZONE, "maxSkew": 0}])
     [judged] = examined(value).findings
-    assert judged.finding.fix.startswith("move to spec.template.spec; after that, max-skew: ")
+    assert judged.finding.fix.startswith("move to spec.template.spec; then max-skew: ")
     assert judged.finding.edits == ()
 
 
@@ -202,8 +202,8 @@ def test_without_a_pod_spec_nothing_is_moved_by_programs():
 )
 def test_a_type_that_no_api_server_has(stated, path, fix):
     value = deployment(apiVersion=stated[0], kind=stated[1])
-    nobody = "no API server" if "." in stated[0] else "no supported Kubernetes"
-    told = f"{nobody} has kind {stated[1]} in {stated[0]}: these constraints reach no pod"
+    nobody = "no API server" if "." in stated[0] else "no supported Kubernetes release"
+    told = f"{nobody} has kind {stated[1]} in {stated[0]}, so these constraints reach no pod"
     assert unread(value) == [(path, told, fix)]
     finding = next(each.finding for each in examined(value).findings if each.finding.rule == "unread-constraints")
     assert finding.severity is Severity.HIGH
@@ -231,7 +231,7 @@ def test_an_old_deployment_without_a_selector_needs_more_than_a_version():
 def test_the_article_goes_by_the_sound():
     value = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "web"}, "spec": {}}
     [(_, told, _)] = unread({**value, "spec": {"topologySpreadConstraints": BOTH}})
-    assert "that an Ingress" in told
+    assert "where an Ingress" in told
 
 
 def test_an_object_that_makes_no_pods():
@@ -239,14 +239,14 @@ def test_an_object_that_makes_no_pods():
     assert unread({**value, "spec": {"topologySpreadConstraints": BOTH}}) == [
         (
             "spec.topologySpreadConstraints",
-            "a Service makes no pods: these constraints reach none",
+            "a Service creates no pods, so these constraints have no effect",
             "move to the pod template of a workload",
         )
     ]
 
 
 TEMPLATED = "spec.template.spec.topologySpreadConstraints"
-START = "add to workloads of the configuration: - {apiVersion: example.com/v1, kind: Thing, "
+START = "add to workloads in the configuration: - {apiVersion: example.com/v1, kind: Thing, "
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_a_path_that_the_configuration_cannot_say():
         (
             "spec.[a/b].topologySpreadConstraints".replace(".[", "["),
             NOWHERE,
-            "add the kind to workloads of the configuration",
+            "add the kind to workloads in the configuration",
         )
     ]
 
@@ -320,9 +320,9 @@ def test_a_configured_path_that_finds_nothing():
     assert unread(thing(TEMPLATED, template=TEMPLATE), replace(PLAIN, workloads=(kind,))) == [
         (
             TEMPLATED,
-            "the configuration (workloads) has a Thing read at spec.tmpl: these constraints were not checked",
+            "workloads in the configuration reads a Thing at spec.tmpl, not these constraints",
             (
-                "change the entry in workloads of the configuration to: - "
+                "change the entry in workloads in the configuration to: - "
                 "{apiVersion: example.com/v1, kind: Thing, templatePath: spec.template}"
             ),
         )
@@ -335,7 +335,7 @@ def test_a_configured_path_that_finds_nothing():
 
 def test_a_known_custom_resource_has_its_place():
     rollout = deployment("spec.topologySpreadConstraints", apiVersion="argoproj.io/v1alpha1", kind="Rollout")
-    told = "evenspread does not know constraints of a Rollout at this place: they were not checked"
+    told = "evenspread knows no constraints of a Rollout at this path, so it did not check these"
     assert unread(rollout) == [("spec.topologySpreadConstraints", told, "move to spec.template.spec")]
     kafka = {"apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka", "metadata": {"name": "k"}}
     [(_, _, fix)] = unread(put(kafka, "spec.kafka.topologySpreadConstraints", BOTH))
@@ -360,11 +360,8 @@ def test_values_of_a_chart_have_constraints_under_the_right_name_alone(api_versi
     assert unread(put(value, wrong, BOTH)) == [
         (
             wrong,
-            (
-                "topologySpreadconstraints looks like topologySpreadConstraints misspelt: "
-                "Helm drops a value that no template reads"
-            ),
-            "rename it to topologySpreadConstraints, unless the chart itself has topologySpreadconstraints",
+            ("topologySpreadconstraints looks like a misspelt topologySpreadConstraints, and Helm drops unused values"),
+            "rename it to topologySpreadConstraints, unless the chart uses topologySpreadconstraints",
         )
     ]
     assert len(unread(put(value, "spec.other.topologySpreadConstraints", BOTH))) == 1, "which are no values"

@@ -54,76 +54,76 @@ MENDED = [
         "_required_field_errors: invalid(f'{at}.maxSkew', max_skew, _POSITIVE)",
         {"maxSkew": 0},
         ".maxSkew",
-        "not positive",
+        "positive",
     ),
     (
         "_required_field_errors: invalid(f'{at}.maxSkew', max_skew, _POSITIVE)",
         {"maxSkew": None},
         ".maxSkew",
-        "is missing",
+        "must be set",
     ),
     (
         "_required_field_errors: not_supported(f'{at}.whenUnsatisfiable', action, _ACTIONS, version)",
         {"whenUnsatisfiable": "schedule-anyway"},
         ".whenUnsatisfiable",
-        "neither DoNotSchedule nor ScheduleAnyway",
+        "must be DoNotSchedule or ScheduleAnyway",
     ),
-    ("_min_domains: invalid(path, min_domains, _POSITIVE)", {"minDomains": 0}, ".minDomains", "is not positive"),
+    ("_min_domains: invalid(path, min_domains, _POSITIVE)", {"minDomains": 0}, ".minDomains", "must be positive"),
     (
         "_min_domains: invalid(path, min_domains, detail)",
         {"minDomains": 2, **SOFT},
         ".minDomains",
-        "beside ScheduleAnyway",
+        "needs whenUnsatisfiable: DoNotSchedule",
     ),
     (
         "_errors: not_supported(f'{at}.{name}', policy, _POLICIES, version)",
         {"nodeAffinityPolicy": "honour"},
         ".nodeAffinityPolicy",
-        "neither Honor nor Ignore",
+        "must be Honor or Ignore",
     ),
     (
         "_errors: not_supported(f'{at}.{name}', policy, _POLICIES, version)",
         {"nodeTaintsPolicy": "Ignored"},
         ".nodeTaintsPolicy",
-        "neither Honor nor Ignore",
+        "must be Honor or Ignore",
     ),
     (
         "_match_label_keys: forbidden(f'{path}.matchLabelKeys', _NO_SELECTOR)",
         {"labelSelector": None, "matchLabelKeys": ["v"]},
         ".matchLabelKeys",
-        "has no selector",
+        "needs a labelSelector",
     ),
     (
         "_match_label_keys: invalid(f'{path}.matchLabelKeys[{index}]', key, fault)",
         {"matchLabelKeys": ["v", BAD]},
         ".matchLabelKeys[1]",
-        "names no label",
+        "label keys",
     ),
     (
         "keys_in_both: invalid(f'{path}[{last[key]}]', key, _IN_BOTH)",
         {"labelSelector": TWICE, "matchLabelKeys": ["v", "app"]},
         "[1]",
-        "repeats one of its keys",
+        "does not repeat",
     ),
     (
         "_match_label_keys_before_merge: forbidden(f'{path}.matchLabelKeys', _NO_SELECTOR)",
         {"labelSelector": None, "matchLabelKeys": ["v"]},
         ".matchLabelKeys",
-        "has no selector",
+        "needs a labelSelector",
         V1_33,
     ),
     (
         "_match_label_keys_before_merge: invalid(at, key, fault)",
         {"matchLabelKeys": ["v", BAD]},
         ".matchLabelKeys[1]",
-        "names no label",
+        "label keys",
         V1_33,
     ),
     (
         "_match_label_keys_before_merge: invalid(at, key, _IN_BOTH)",
         {"matchLabelKeys": ["v", "app"]},
         ".matchLabelKeys[1]",
-        "repeats one of its keys",
+        "does not repeat",
         V1_33,
     ),
     (
@@ -181,7 +181,7 @@ IN_WORDS = [
         "_required_field_errors: not_supported(f'{at}.whenUnsatisfiable', action, _ACTIONS, version)",
         {"whenUnsatisfiable": None},
         ".whenUnsatisfiable",
-        "is missing",
+        "must be DoNotSchedule",
     ),
 ]
 DUPLICATES = "_errors: duplicate(f'{at}.{{topologyKey, whenUnsatisfiable}}', f'{{{pair[0]}, {pair[1]}}}')"
@@ -222,7 +222,7 @@ def test_an_error_that_nobody_can_mend_but_who_wrote_it(row):
 
 def test_duplicates():
     manifest = workload("Rollout", "app=web", "zone hard 1 app=web", "zone hard 1 app=web")
-    check(manifest, ".{topologyKey, whenUnsatisfiable}", "have the same key and the same action", RECENT, mended=True)
+    check(manifest, ".{topologyKey, whenUnsatisfiable}", "two constraints have the same", RECENT, mended=True)
 
 
 def test_no_error_is_missing_above():

@@ -111,7 +111,7 @@ SOFT_ZONE = Placed(
         pytest.param(all_of(()), "", {}, id="none of them"),
         pytest.param(
             changes(ZONE, topologyKey="a" * 600),
-            "run evenspread check --fix, which writes it: it is too long for one line",
+            "run evenspread check --fix, because the fix is too long for one line",
             {"[0].topologyKey": "a" * 600},
             id="too long for a line",
         ),
@@ -127,7 +127,7 @@ def test_what_is_said_is_what_is_edited(fix, text, edits):
         pytest.param(
             softening(ZONE, (ZONE, HOST, SOFT_ZONE)),
             "remove the constraint",
-            "a ScheduleAnyway constraint over its key exists already",
+            "its topologyKey already has a ScheduleAnyway constraint",
             id="a soft one of the key is there",
         ),
         pytest.param(

@@ -116,15 +116,15 @@ def test_without_effect(declared, spec, said):
 
 def test_what_stands_beside_is_told():
     [finding] = [each.finding for each in found(workload(constraint(), nodeSelector=IN_A), "spread-without-effect")]
-    assert finding.detail == "node selector leaves only zone a, and within one zone there is nothing to spread over"
+    assert finding.detail == "node selector allows only zone a, so there is nothing to spread over"
     assert (finding.fix, finding.edits) == ("remove the constraint", ())
     [finding] = [each.finding for each in found(workload(constraint(), **within("a")), "spread-without-effect")]
-    assert finding.detail.startswith("node affinity leaves only zone a")
+    assert finding.detail.startswith("node affinity allows only zone a")
     [finding] = [each.finding for each in found(workload(constraint(), **apart()), "spread-without-effect")]
-    assert finding.detail.endswith("; it only keeps pods off nodes that name no zone")
+    assert finding.detail.endswith("; it only keeps pods off nodes without the label")
 
 
-BOUND = "at most 1 of 3 fit: node selector leaves 1 zone, and minDomains is 2"
+BOUND = "at most 1 of 3 fit: node selector allows 1 zone, and minDomains is 2"
 NEAR = "at most 1 of 3 fit: pod affinity keeps all pods in one zone"
 WARN, AUDIT = Mode.WARN, Mode.AUDIT
 TWO = constraint(minDomains=2)
@@ -136,7 +136,7 @@ TWO = constraint(minDomains=2)
         pytest.param(workload(TWO, nodeSelector=IN_A), [(BOUND, WARN)], id="one zone, minDomains 2"),
         pytest.param(
             workload(constraint(minDomains=3), replicas=5, **within("ab")),
-            [("at most 2 of 5 fit: node affinity leaves 2 zones, and minDomains is 3", WARN)],
+            [("at most 2 of 5 fit: node affinity allows 2 zones, and minDomains is 3", WARN)],
             id="two zones, minDomains 3",
         ),
         pytest.param(workload(constraint(minDomains=2, maxSkew=3), nodeSelector=IN_A), [], id="maxSkew is enough"),
@@ -181,7 +181,7 @@ def hpa(most, namespace="shop", name="web"):
 
 def test_an_autoscaler_of_the_same_input_counts():
     value = workload(constraint(minDomains=2, maxSkew=3), nodeSelector=IN_A)
-    more = "at most 3 of 9 fit: node selector leaves 1 zone, and minDomains is 2"
+    more = "at most 3 of 9 fit: node selector allows 1 zone, and minDomains is 2"
     assert conflicts(value, scalers=hpa(9)) == [(more, AUDIT)]
     assert conflicts(value, scalers=hpa(9, namespace="other")) == []
     assert conflicts(value, scalers=hpa(9, name="other")) == []

@@ -86,7 +86,7 @@ def known(cluster, *classes):
             "spread-conflicts-affinity",
             "a: s1 s2 | b: n3",
             in_sandbox("zone hard 1 app=web nodeAffinityPolicy:Ignore"),
-            ["at most 1 of 3 fit: RuntimeClass gvisor leaves 1 of 2 zones"],
+            ["at most 1 of 3 fit: RuntimeClass gvisor allows 1 of 2 zones"],
             id="a domain counts that the class excludes",
         ),
         pytest.param(

@@ -49,21 +49,21 @@ APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity",
             "a: n1 | b: n2 | c: n3",
             [ZONE + IGNORE],
             {"replicas": 3, **IN_A},
-            ["warn at most 1 of 3 fit: node selector leaves 1 of 3 zones; remove zone[0]"],
+            ["warn at most 1 of 3 fit: node selector allows 1 of 3 zones; remove zone[0]"],
             id="a node selector that leaves nothing to spread over",
         ),
         pytest.param(
             "a: n1 | b: n2 | c: n3",
             [ZONE + IGNORE],
             {"replicas": 3, **OUTSIDE_C},
-            ["warn at most 2 of 3 fit: node affinity leaves 2 of 3 zones; set nodeAffinityPolicy: Honor"],
+            ["warn at most 2 of 3 fit: node affinity allows 2 of 3 zones; set nodeAffinityPolicy: Honor"],
             id="a selector that leaves two zones",
         ),
         pytest.param(
             "a: n1 | b: n2 | c: n3 | d: ~n4",
             [ZONE + IGNORE],
             {"replicas": 3, **OUTSIDE_C},
-            [f"warn at most 2 of 3 fit: node affinity leaves 2 of 4 zones; {BOTH_POLICIES}"],
+            [f"warn at most 2 of 3 fit: node affinity allows 2 of 4 zones; {BOTH_POLICIES}"],
             id="a zone that is not selected and a tainted one: both changes are needed",
         ),
         pytest.param("a: n1 | b: n2 | c: n3", [ZONE], {"replicas": 3, **IN_A}, [], id="Honor"),
@@ -71,7 +71,7 @@ APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity",
             "a: n1 | b: n2 | c: n3",
             [ZONE + IGNORE],
             {"replicas": 3, **AFFINITY},
-            ["warn at most 1 of 3 fit: node affinity leaves 1 of 3 zones; remove zone[0]"],
+            ["warn at most 1 of 3 fit: node affinity allows 1 of 3 zones; remove zone[0]"],
             id="node affinity",
         ),
         pytest.param(
@@ -81,7 +81,7 @@ APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity",
             "a: n1 | b: n2 | c: n3",
             [f"{ZONE} minDomains:3"],
             {"replicas": 3, **IN_A},
-            ["warn at most 1 of 3 fit: node selector leaves 1 zone, and minDomains is 3; remove zone[0]"],
+            ["warn at most 1 of 3 fit: node selector allows 1 zone, and minDomains is 3; remove zone[0]"],
             id="minDomains",
         ),
         pytest.param(
@@ -95,14 +95,14 @@ APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity",
             "a: n1 n2 | b: n3 | c: n4",
             [f"{ZONE} minDomains:1000000"],
             {"replicas": 3, **IN_A},
-            ["warn at most 1 of 3 fit: node selector leaves 1 zone, and minDomains is 1000000; remove zone[0]"],
+            ["warn at most 1 of 3 fit: node selector allows 1 zone, and minDomains is 1000000; remove zone[0]"],
             id="minDomains as a cap is left alone",
         ),
         pytest.param(
             "a: n1 | b: n2 n3 n4 n5",
             [ZONE],
             {"replicas": 5, **APART},
-            ["warn at most 3 of 5 fit: anti-affinity lets one zone hold only 1 pod; make zone ScheduleAnyway"],
+            ["warn at most 3 of 5 fit: anti-affinity limits one zone to 1 pod; make zone ScheduleAnyway"],
             id="anti-affinity over hosts",
         ),
         pytest.param("a: n1 | b: n2 n3 n4 n5", [ZONE], {"replicas": 3, **APART}, [], id="places enough"),
@@ -132,14 +132,14 @@ APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity",
             "a: n1=1 | b: n2",
             [ZONE],
             {"replicas": 5, **NEAR},
-            ["warn at most 1 of 5 fit (1 runs already): pod affinity leaves 1 of 2 zones"],
+            ["warn at most 1 of 5 fit (1 runs already): pod affinity allows 1 of 2 zones"],
             id="pod affinity to those that run",
         ),
         pytest.param(
             "a: ~n1 | b: n2 | c: n3",
             [ZONE + IGNORE],
             {"replicas": 3, "nodeSelector": {ZONE_KEY: "b"}},
-            ["warn at most 1 of 3 fit: node selector leaves 1 of 3 zones; remove zone[0]"],
+            ["warn at most 1 of 3 fit: node selector allows 1 of 3 zones; remove zone[0]"],
             id="a tainted zone beside one that is not selected",
         ),
         pytest.param(
@@ -176,12 +176,12 @@ def test_what_it_says_at_length():
     (finding,) = (each.finding for each in found if each.finding.rule == CONFLICTS)
     assert finding.path == "spec.template.spec.topologySpreadConstraints[0].nodeAffinityPolicy"
     assert finding.detail == (
-        "at most 2 of 3 fit with zone[0] (maxSkew 1): node affinity leaves 2 of 3 zones, and zone c stays at 0"
+        "at most 2 of 3 fit with zone[0] (maxSkew 1): node affinity allows 2 of 3 zones, and zone c stays at 0"
     )
     assert finding.fix == "set nodeAffinityPolicy: Honor and add nodeTaintsPolicy: Honor"
     (warning,) = warnings_of([finding])
     assert warning == (
-        "evenspread/spread-conflicts-affinity: at most 2 of 3 fit: node affinity leaves 2 of 3 zones;"
+        "evenspread/spread-conflicts-affinity: at most 2 of 3 fit: node affinity allows 2 of 3 zones;"
         " nodeAffinityPolicy: Honor"
     )
     assert len(warning) <= WARNING_CHARS
@@ -203,7 +203,7 @@ def with_volume(nodes, zone="a"):
 def test_a_volume_in_one_zone():
     manifest = web(ZONE, replicas=3, **DATA)
     assert told(CONFLICTS, manifest, with_volume("a: n1 | b: n2 | c: n3"), FIXED) == [
-        "warn at most 1 of 3 fit: claim data leaves 1 of 3 zones; make zone ScheduleAnyway"
+        "warn at most 1 of 3 fit: claim data allows 1 of 3 zones; make zone ScheduleAnyway"
     ]
     assert told(CONFLICTS, manifest, with_volume("a: n1 n2 n3"), FIXED) == []
     wide = web("zone hard 3 app=web", replicas=3, **DATA)
@@ -213,7 +213,7 @@ def test_a_volume_in_one_zone():
 def test_a_claim_that_nobody_knows():
     manifest = web(ZONE, replicas=3, **DATA)
     index = cluster("a: n1 | b: n2 | c: n3")
-    assert said(CONFLICTS, manifest, policy=FIXED, index=index) == ["not evaluated: a claim that is not known"]
+    assert said(CONFLICTS, manifest, policy=FIXED, index=index) == ["not evaluated: an unknown PersistentVolumeClaim"]
     index.mark_missing("persistentvolumes", "403 Forbidden")
     assert said(CONFLICTS, manifest, policy=FIXED, index=index) == ["not evaluated: persistentvolumes: 403 Forbidden"]
 

@@ -84,7 +84,7 @@ class TestReplicasThatDoNotFit:
                 ),
                 [
                     (
-                        "warn 0 of 3 fit: zone[0] counts no zone: no node that counts has its label;"
+                        "warn 0 of 3 fit: zone[0] has no eligible zone, because no eligible node has its label;"
                         " zone ScheduleAnyway fits 3"
                     )
                 ],
@@ -93,7 +93,7 @@ class TestReplicasThatDoNotFit:
             pytest.param(
                 cluster(CORDONED),
                 web(ZONE, replicas=7, **asking("40")),
-                ["audit 3 of 7 fit: the nodes have no room for more"],
+                ["audit 3 of 7 fit: the nodes have no room for more pods"],
                 id="no room",
             ),
             pytest.param(
@@ -143,7 +143,7 @@ class TestReplicasThatDoNotFit:
         manifest = web(ZONE, replicas=4, priorityClassName="high", **asking("1"))
         assert [each.partition(" ")[0] for each in told(DO_NOT_FIT, manifest, index, FIXED)] == [mode]
         [judged] = [each for each in examined(manifest, FIXED, index=index).findings if each.finding.rule == DO_NOT_FIT]
-        assert ("; fits by preempting 1 pod" in judged.finding.detail) is (mode == "audit")
+        assert ("; preempting 1 pod makes room" in judged.finding.detail) is (mode == "audit")
         assert told(DO_NOT_FIT, manifest, cordoned(), FIXED)[0].startswith("warn")
 
     def test_where_capacity_grows_are_a_note(self):
@@ -194,7 +194,7 @@ class TestReplicasThatDoNotFit:
     def test_two_constraints_can_hold_each_other(self):
         manifest = web(ZONE + HONOR, "hostname hard 2 app=web" + HONOR, replicas=6, **asking("30"))
         assert told(DO_NOT_FIT, manifest, cluster("a: a0=3 | b: b0"), FIXED) == [
-            "warn 5 of 6 fit: no node takes another under zone and hostname"
+            "warn 5 of 6 fit: no node accepts another pod under zone and hostname"
         ]
 
     def test_ordinals_that_all_run_need_no_place(self):
@@ -206,7 +206,7 @@ class TestReplicasThatDoNotFit:
     def test_with_more_in_the_way_than_spread(self):
         manifest = web(ZONE, replicas=3, **asking("60"), nodeSelector={"disk": "ssd"})
         [line] = told(DO_NOT_FIT, manifest, cluster("a: a0 | b: b0", labelled="disk=ssd"), FIXED)
-        assert line == "audit 2 of 3 fit: the nodes have no room for more"
+        assert line == "audit 2 of 3 fit: the nodes have no room for more pods"
 
     def test_the_rest_stays_beside_those_that_run(self):
         index = cordoned("a: a0=1 | b: b0=1 | c: c0")
@@ -221,7 +221,7 @@ class TestReplicasThatDoNotFit:
             pytest.param(
                 web(ZONE, selector=""),
                 cordoned(),
-                ["whether all replicas fit is unknown: which pods are its own: the kind has no selector"],
+                ["whether all replicas fit is unknown: its own pods (the kind has no selector)"],
                 id="no selector",
             ),
             pytest.param(
@@ -243,11 +243,11 @@ class TestReplicasThatCanGetStuck:
         assert found == ["warn some orders place 1 of 2; maxSkew: 2 always places 2"]
 
     def test_are_explained_with_names_of_nodes_where_these_may_be_told(self):
-        for policy, order in ((FULL, "one of them: a0"), (FIXED, "one of them ends after 1 step")):
+        for policy, order in ((FULL, "one such order: a0"), (FIXED, "one such order ends after 1 step")):
             findings = examined(web(HOST, **STATEFUL), policy, index=pinned()).findings
             [judged] = [each for each in findings if each.finding.rule == STUCK]
             assert judged.finding.detail == (
-                f"some orders place 1 of 2 (cause: spread), 25.0% if each step is chosen at random; {order}"
+                f"some orders place 1 of 2 (cause: spread); 25.0% of random orders end like this; {order}"
             )
 
     @pytest.mark.parametrize(
@@ -338,19 +338,19 @@ class TestPodsOfKindsWithoutASelector:
             pytest.param(
                 training(ZONE),
                 cordoned("a: a0=1 | b: b0 | c: c0"),
-                "which pods are its own: the kind has no selector",
+                "its own pods (the kind has no selector)",
                 id="pods have the labels",
             ),
             pytest.param(
                 training("zone hard 1 job=web", pod_labels=""),
                 cordoned(),
-                "which pods are its own: the kind has no selector",
+                "its own pods (the kind has no selector)",
                 id="there are no labels",
             ),
             pytest.param(
                 training("zone hard 1 training.kubeflow.org/job-name=web"),
                 cordoned(),
-                "which labels its controller adds, on which constraints depend",
+                "the labels its controller adds, which the constraints select",
                 id="its controller's labels are counted",
             ),
         ],

@@ -48,13 +48,13 @@ def redis(*constraints, shard="0", replicas=2, kind="StatefulSet", spec=None, **
     return workload(kind, labelled, *constraints, replicas=replicas, selector=labelled, meta=named, spec=spec, **more)
 
 
-def can(pods, where="in zone a"):
-    return [f"SpreadGroup cache: {pods} pods can come to be {where}, where 2 may be"]
+def can(pods, where="zone a"):
+    return [f"SpreadGroup cache: {where} can get {pods} pods, but the cap is 2"]
 
 
-ASTRAY = ["SpreadGroup cache: 3 pods are on nodes without the label zone, and the cap of 2 counts none of them"]
-TO_COME = [ASTRAY[0].replace("are on", "can come to be on")]
-BROKEN = ["SpreadGroup cache: 3 pods are in zone a, where 2 may be"]
+ASTRAY = ["SpreadGroup cache: nodes without the label zone have 3 pods, and the cap of 2 counts none of them"]
+TO_COME = [ASTRAY[0].replace("have 3", "can get 3")]
+BROKEN = ["SpreadGroup cache: zone a has 3 pods, but the cap is 2"]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ BROKEN = ["SpreadGroup cache: 3 pods are in zone a, where 2 may be"]
         pytest.param(
             "a: n1 | b: n2",
             redis(replicas=80),
-            ["not evaluated: unknown: 80 pods to come are too many to place one after the other"],
+            ["not evaluated: unknown: 80 missing pods are too many to place one by one"],
             id="more than are placed",
         ),
     ],
@@ -108,25 +108,25 @@ def test_what_to_do_about_it():
     assert (str(broken.mode), str(broken.severity), broken.finding.remedy) == ("warn", "high", "move 1 of them")
     assert broken.finding.path == "spec.template.spec.topologySpreadConstraints"
     assert broken.finding.detail == (
-        "the cap of SpreadGroup cache is less than 1/2 of 6 pods by zone, which is 2: 3 pods are in zone a, those of "
-        "other workloads of the group included"
+        "the cap of SpreadGroup cache is less than 1/2 of 6 pods per zone, so 2; zone a has 3 pods, including pods of"
+        " other workloads in the group"
     )
     assert broken.finding.fix == (
-        "take the fields of its plan: kubectl evenspread plan -n shop --group cache -o patch, then delete 1 of the "
-        "pods there: a pod is placed once, when it is made"
+        "apply its plan: kubectl evenspread plan -n shop --group cache -o patch, then delete 1 of the "
+        "pods there, because Kubernetes never moves a running pod"
     )
     (can_be,) = findings(redis(replicas=1), "a: n1=1,2 | b: n2")
-    assert can_be.finding.remedy == "take the fields of its plan"
-    assert can_be.finding.fix == "take the fields of its plan: kubectl evenspread plan -n shop --group cache -o patch"
+    assert can_be.finding.remedy == "apply its plan"
+    assert can_be.finding.fix == "apply its plan: kubectl evenspread plan -n shop --group cache -o patch"
     silent = replace(PLAIN, messages=Messages(detail="minimal"))
     (unnamed,) = findings(redis(replicas=1), "a: n1=1,2 | b: n2", silent)
-    assert unnamed.finding.summary == "SpreadGroup cache: 3 pods can come to be in one zone, where 2 may be"
+    assert unnamed.finding.summary == "SpreadGroup cache: one zone can get 3 pods, but the cap is 2"
     on_nodes = written(caps=(TWO,))
     told = replace(PLAIN, messages=Messages(detail="full"))
     (node_cap,) = findings(redis(), "a: n1=0,1,2 | b: n2=0", told, on_nodes)
-    assert node_cap.finding.summary == "SpreadGroup cache: 3 pods are on node n1, where 2 may be"
+    assert node_cap.finding.summary == "SpreadGroup cache: node n1 has 3 pods, but the cap is 2"
     (unnamed,) = findings(redis(), "a: n1=0,1,2 | b: n2=0", of=on_nodes)
-    assert unnamed.finding.summary == "SpreadGroup cache: 3 pods are on one node, where 2 may be"
+    assert unnamed.finding.summary == "SpreadGroup cache: one node has 3 pods, but the cap is 2"
 
 
 def test_a_cap_that_is_observed_is_noted_and_no_pod_to_come_breaks_it():
@@ -134,8 +134,8 @@ def test_a_cap_that_is_observed_is_noted_and_no_pod_to_come_breaks_it():
     found = examined(redis(), PLAIN, index=town("a: n1=m,m | b: n2", of)).findings
     (told,) = [each for each in found if each.finding.rule == RULE]
     assert str(told.mode) == "audit"
-    assert told.finding.summary == "SpreadGroup cache: 2 pods are in zone a, where 1 may be"
-    assert "2 pods are in zone a of those that the cap selects, those of" in told.finding.detail
+    assert told.finding.summary == "SpreadGroup cache: zone a has 2 pods, but the cap is 1"
+    assert "zone a has 2 pods that the cap selects, including pods of" in told.finding.detail
     assert said(RULE, redis(), index=town("a: n1=m,0 | b: n2", of)) == []
 
 
@@ -143,7 +143,7 @@ def test_a_cap_that_is_observed_is_noted_and_no_pod_to_come_breaks_it():
     ("text", "expected"),
     [
         pytest.param("a: n1=m | b: n2", [], id="one of a master a shard, by the shards"),
-        pytest.param("a: n1=m,m | b: n2", ["SpreadGroup cache: 2 pods are in zone a, where 1 may be"], id="two"),
+        pytest.param("a: n1=m,m | b: n2", ["SpreadGroup cache: zone a has 2 pods, but the cap is 1"], id="two"),
         pytest.param("a: n1=m,m | b: n2=m,m", [], id="more than there are shards"),
     ],
 )
@@ -160,9 +160,9 @@ def test_a_share_of_the_pods_that_a_cap_selects_is_of_these(text, expected):
 def test_each_cap_of_each_group():
     groups = written(caps=(HALF, TWO)), written("other", caps=(HALF,))
     assert said(RULE, redis(), index=town("a: n1=0,1,2 | b: n2=0", *groups)) == [
-        "SpreadGroup cache: 3 pods are in zone a, where 2 may be",
-        "SpreadGroup cache: 3 pods are on one node, where 2 may be",
-        "SpreadGroup other: 3 pods are in zone a, where 2 may be",
+        "SpreadGroup cache: zone a has 3 pods, but the cap is 2",
+        "SpreadGroup cache: one node has 3 pods, but the cap is 2",
+        "SpreadGroup other: zone a has 3 pods, but the cap is 2",
     ]
 
 
@@ -254,7 +254,7 @@ LATER = "a: n1=1 | b: n2"  # one of the two pods of the other shard runs
             LATER,
             ONE,
             [declared(schedulerName="own")],
-            ["not evaluated: unknown: where another scheduler puts pods of the group"],
+            ["not evaluated: unknown: another scheduler places pods of the group"],
             id="another scheduler",
         ),
         pytest.param(
@@ -274,7 +274,7 @@ LATER = "a: n1=1 | b: n2"  # one of the two pods of the other shard runs
             "a: n1=1 | b: n2=2",
             ONE,
             [declared(schedulerName="own", replicas=2), declared(shard="2", nodeSelector={ZONE: "b"}, replicas=2)],
-            can(3, "in zone b"),
+            can(3, "zone b"),
             id="unknown in one zone, and known in another",
         ),
         pytest.param(
@@ -293,24 +293,24 @@ def test_pods_that_other_workloads_lack(text, made, others, expected):
 @pytest.mark.parametrize(
     ("text", "lacked"),
     [
-        pytest.param(LATER, "1 of them a pod that another workload still lacks", id="one"),
-        pytest.param("a: n1 | b: n2", "2 of them pods that other workloads still lack", id="two"),
+        pytest.param(LATER, " and 1 missing pod of other workloads", id="one"),
+        pytest.param("a: n1 | b: n2", " and 2 missing pods of other workloads", id="two"),
         pytest.param("a: n1=2,2 | b: n2", "", id="none before its own"),
     ],
 )
 def test_how_many_of_the_pods_other_workloads_still_lack_is_told(text, lacked):
     (told,) = findings_of(RULE, ONE, PLAIN, index=beside(text, declared()))
-    held = "3 pods can come to be in zone a, those of other workloads of the group included"
-    assert told.detail.partition(": ")[2] == ", ".join(filter(None, (held, lacked)))
-    too = ", in redis-1 too" if lacked else ""
-    assert told.fix == f"take the fields of its plan{too}: kubectl evenspread plan -n shop --group cache -o patch"
+    held = "zone a can get 3 pods, including pods of other workloads in the group"
+    assert told.detail.partition("; ")[2] == f"{held}{lacked or ''}"
+    too = ", also to redis-1" if lacked else ""
+    assert told.fix == f"apply its plan{too}: kubectl evenspread plan -n shop --group cache -o patch"
 
 
 def test_volumes_of_other_workloads():
     """Where they are known, pods go there, in the order of their numbers; else it is not known where they go."""
     other = declared(claims=["data"])
     found = beside("a: n1=2 | b: n2", other)
-    unbound = ["not evaluated: unknown: of another workload of the group, where the volumes of its claims will be"]
+    unbound = ["not evaluated: unknown: for another workload of the group, where the volumes of its claims will be"]
     for number, zone in enumerate("ab"):
         made = claim(f"data-redis-1-{number}", f"v{number}")
         found.apply("ADDED", made)
@@ -319,7 +319,7 @@ def test_volumes_of_other_workloads():
     assert said(RULE, ONE, index=found) == can(3)
     for number, zone in enumerate("bb"):
         found.apply("ADDED", volume(f"v{number}", affinity=in_zone(zone)))
-    assert said(RULE, ONE, index=found) == can(3, "in zone b")
+    assert said(RULE, ONE, index=found) == can(3, "zone b")
 
 
 def test_which_workloads_there_are_is_not_known():
@@ -343,7 +343,7 @@ def test_more_pods_of_others_than_are_placed(most, lack, told):
     found = town("a: n1 | b: n2", written(caps=({"topologyKey": ZONE, "atMost": most},)))
     for shard, pods in enumerate(lack, start=1):
         found.apply("ADDED", declared(shard=str(shard), replicas=pods))
-    why = f"unknown: {told} of the pods that other workloads lack are too many to place one after the other"
+    why = f"unknown: {told} missing pods of other workloads are too many to place one by one"
     assert said(RULE, redis(replicas=10), index=found) == [f"not evaluated: {why}"]
 
 
@@ -357,7 +357,7 @@ def test_more_pods_of_others_than_are_placed(most, lack, told):
 def test_as_many_pods_of_others_as_are_placed(most, own, lack):
     found = town("a: n1 | b: n2", written(caps=({"topologyKey": ZONE, "atMost": most},)))
     found.apply("ADDED", declared(replicas=lack))
-    told = f"SpreadGroup cache: {own + lack} pods can come to be in zone a, where {most} may be"
+    told = f"SpreadGroup cache: zone a can get {own + lack} pods, but the cap is {most}"
     assert said(RULE, redis(replicas=own), index=found) == [told]
 
 
@@ -432,13 +432,13 @@ def test_workloads_without_the_plan_are_named():
 
     here = "a: n1 | b: n2 | c: n3"
     others = declared(), declared(shard="2")
-    take = "take the fields of its plan"
-    assert fix(with_plan("a", "b"), here, written(), *others) == (take, f"{take}, in redis-1, redis-2 too")
+    take = "apply its plan"
+    assert fix(with_plan("a", "b"), here, written(), *others) == (take, f"{take}, also to redis-1, redis-2")
     has_plan = decode_object(
         json.dumps(with_plan("a", "b")).encode(), TypeMeta(api_version="apps/v1", kind="StatefulSet")
     )
-    assert fix(redis(shard="1"), here, planned(), has_plan, others[1]) == (take, f"{take}, in redis-2 too")
-    theirs = "let the other workloads take the fields of the plan"
+    assert fix(redis(shard="1"), here, planned(), has_plan, others[1]) == (take, f"{take}, also to redis-2")
+    theirs = "apply the plan to the other workloads"
     assert fix(with_plan("a", "b"), "a: n1=1,2 | b: n2 | c: n3", planned(), *others) == (theirs, theirs)
 
 

@@ -16,7 +16,7 @@ from webhook.core.scheduler.profile import SchedulerProfile
 RULE = "min-domains-unreachable"
 ZONE = "topology.kubernetes.io/zone"
 NO_PORTS = SchedulerProfile(name="default-scheduler", disabled_filters=("NodePorts",))
-CAPPED = ["audit at most 2 of 3 fit: minDomains is 3 but 2 zones count, with at most 1 pod each; use minDomains: 2"]
+CAPPED = ["audit at most 2 of 3 fit: minDomains 3, but 2 eligible zones, with at most 1 pod each; use minDomains: 2"]
 
 
 def roomy(name, zone, rack=None):
@@ -46,7 +46,7 @@ def cordoned(name, zone, since):
             "a: n1",
             "zone hard 2 app=web minDomains:3",
             {},
-            ["audit at most 2 of 3 fit: minDomains is 3 but 1 zone counts, with at most 2 pods; remove zone[0]"],
+            ["audit at most 2 of 3 fit: minDomains 3, but 1 eligible zone, with at most 2 pods; remove zone[0]"],
             id="one domain",
         ),
         pytest.param("a: n1 | b: n2", "zone hard 3 app=web minDomains:3", {}, [], id="no domain gets so many"),
@@ -163,7 +163,7 @@ def test_a_selector_that_is_refused_fills_no_cap():
             "a: n1",
             ["hostname soft 1 app=web"],
             {"replicas": 3},
-            ["audit at most 1 of 3 fit: minDomains is 3 but 1 zone counts, with at most 1 pod; remove minDomains"],
+            ["audit at most 1 of 3 fit: minDomains 3, but 1 eligible zone, with at most 1 pod; remove minDomains"],
             id="one domain, beside another constraint",
         ),
     ],

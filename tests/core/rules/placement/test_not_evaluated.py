@@ -69,7 +69,7 @@ def test_rules_are_named_once():
 
 
 GANG = {"schedulingGroup": {"podGroupName": "train"}}
-POD_GROUP = "pods of a PodGroup, which are placed all together or not at all (schedulingGroup)"
+POD_GROUP = "pods of a PodGroup (schedulingGroup), which are scheduled all together or not at all"
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,8 @@ def test_what_it_says_at_length():
     (finding,) = findings_of(TAINTED, manifest, FIXED, index=cluster("a: n1 | b: n2 | c: ~n3 ~n4"))
     assert finding.path == "spec.template.spec.topologySpreadConstraints[1].nodeTaintsPolicy"
     assert finding.detail == (
-        "at most 2 of 7 fit: tainted zone c stays at 0 (2 nodes), and maxSkew 1 lets no other zone have more than 1; "
-        "nodeTaintsPolicy Ignore counts nodes although the pods do not tolerate their taints"
+        "at most 2 of 7 fit: tainted zone c stays at 0 (2 nodes), and maxSkew 1 limits every other zone to 1; "
+        "nodeTaintsPolicy: Ignore counts nodes with taints the pods do not tolerate"
     )
     # With one domain fewer the end of a rollout may be uneven: that fix joins.
     assert finding.fix == "add nodeTaintsPolicy: Honor and add matchLabelKeys: [pod-template-hash]"

@@ -135,8 +135,8 @@ def test_what_it_says_at_length():
     (finding,) = findings_of(LOSS, web(ZONE, replicas=6), FIXED, index=cluster(THREE))
     assert finding.path == "spec.template.spec.topologySpreadConstraints[0].nodeTaintsPolicy"
     assert finding.detail == (
-        "if zone a goes NotReady, at least 2 of 6 stay Pending: its nodes are tainted and still count for zone[0] with"
-        " 0 pods, so that no other zone may have more than 1 pod"
+        "if zone a goes NotReady, at least 2 of 6 stay Pending: its tainted nodes still count for zone[0] with 0 pods,"
+        " so maxSkew limits every other zone to 1 pod"
     )
     assert finding.fix == "add nodeTaintsPolicy: Honor"
     assert finding.edits == (Edit(finding.path, "Honor"),)

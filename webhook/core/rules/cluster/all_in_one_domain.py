@@ -72,8 +72,8 @@ ALL_IN_ONE = Rule(
     mode=Mode.AUDIT,
     only_audits=True,
     why=(
-        "The loss of that zone or node takes the whole workload down. It happens without constraints, with soft ones, "
-        "and where a constraint came after the pods."
+        "Losing that zone or node takes your whole workload down. This happens without constraints, with soft "
+        "constraints, and with constraints added after the pods."
     ),
     ask=evaluate,
     needs=(Need.NODES, Need.PODS),
@@ -182,20 +182,20 @@ def _help(template: Template, away: Away, own: Selector, subject: Subject, anew:
         # Where the constraints count no pod of others either.
         alone_there = change_problem(anew, lambda each: _with_counts(each, [{}] * len(each.hard.counts)))
         opened = decide(alone_there).feasible & away.nodes
-        return ("count only these pods", "use the workload's own selector as labelSelector") if opened else None
+        return ("count only these pods", "set labelSelector to the workload's own selector") if opened else None
     if not is_open:
         return None
     noun = _NOUNS[away.key]
     if not counting:
         fields = "maxSkew 1, ScheduleAnyway, the workload's own selector"
-        fix = f"add a constraint over {away.key} ({fields}): its rollout places the pods anew"
-        return f"spread them over {noun}s", f"let the constraint over {away.key} count these pods" if over else fix
+        fix = f"add a constraint over {away.key} ({fields}); the rollout recreates the pods"
+        return f"spread them over {noun}s", f"let the constraint over {away.key} match these pods" if over else fix
     if all(each.hard and (each.max_skew or 0) >= away.pods for each in alone):
         most = alone[0].max_skew
         where = "in one zone" if away.key == ZONE else "on one node"
-        return "use maxSkew: 1", f"set maxSkew: 1, since maxSkew {most} lets all {away.pods} be {where}"
-    restart = "kubectl rollout restart" if subject.workload.traits.restarts else "delete one after the other"
-    return "restart it to place them anew", f"restart the pods ({restart}): a pod is placed once, when it is made"
+        return "use maxSkew: 1", f"set maxSkew: 1, because maxSkew {most} allows all {away.pods} pods {where}"
+    restart = "kubectl rollout restart" if subject.workload.traits.restarts else "delete them one by one"
+    return "restart the pods", f"restart the pods ({restart}), because Kubernetes never moves a running pod"
 
 
 def _counts_others(placed: Placed, own: Selector, subject: Subject) -> bool:
@@ -218,8 +218,8 @@ def _finding(key: str, domain: str, pods: int, help_: Help, subject: Subject) ->
         path=f"{path}spec.topologySpreadConstraints",
         summary=f"all {plural(pods, 'running pod')} are {'in' if key == ZONE else 'on'} {place}",
         remedy=help_[0],
-        detail=f"the loss of that {noun} takes all {plural(pods, 'running pod')} down; made anew,"
-        f" {'they' if subject.workload.claims is None else 'at least one of them'} could go to another {noun}",
+        detail=f"losing that {noun} takes down all {plural(pods, 'running pod')}; after recreation,"
+        f" {'they' if subject.workload.claims is None else 'at least one of them'} could use another {noun}",
         fix=help_[1],
         key=f"{path} {noun}",
     )

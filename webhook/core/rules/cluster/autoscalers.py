@@ -71,21 +71,23 @@ def _beside(subject: Subject) -> Iterator[RuleAnswer]:
 
 AUTOSCALER = Rule(
     id="autoscaler-reads-it-differently",
-    title="Karpenter or the descheduler reads the constraint in another way than kube-scheduler",
+    title="Karpenter or the descheduler reads the constraint differently from kube-scheduler",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
-        "Karpenter computes by itself where pods would go. It takes the minimum over hosts as 0, so that a "
-        "hostname constraint asks for one node per maxSkew pods, and hosts that other pods have filled are full; it "
-        "tries ScheduleAnyway as a hard constraint first, and makes a node in a domain that has none for the pods; it "
-        "counts each constraint alone, every pod of the namespace for a selector without conditions, two "
-        "constraints that differ in minDomains as one, and no domain that the pods exclude by the constraint's own "
-        "key; it leaves matchFields out, tries the terms of a required node affinity one after the other, and skips "
-        "nodes of today with a PreferNoSchedule taint that the pods do not tolerate ([how "
-        "often](../exactness.md#who-else-reads-the-constraint)). The descheduler evicts pods for one constraint "
-        "after the other: kube-scheduler may have no place for them that satisfies both. It counts every pod of the "
-        "namespace for an empty selector, and nodes that lack the key of another hard constraint: for such pods and "
-        "nodes it can evict run after run."
+        "Karpenter simulates scheduling with its own code "
+        "([measured differences](../exactness.md#who-else-reads-the-constraint)):\n\n"
+        "- For hostname it assumes a minimum of 0. It wants one node per maxSkew pods, and treats nodes full of other "
+        "pods as full.\n"
+        "- It first treats ScheduleAnyway as a hard constraint, and adds a node in a domain closed to your pods.\n"
+        "- It evaluates each constraint alone, and merges constraints that differ only in minDomains.\n"
+        "- For a selector without conditions it counts every pod in the namespace.\n"
+        "- It ignores domains that your pods exclude by the topologyKey itself.\n"
+        "- It ignores matchFields, and tries the terms of a required node affinity one by one.\n"
+        "- It skips existing nodes with an untolerated PreferNoSchedule taint.\n\n"
+        "The descheduler evicts pods for one constraint after the other, even if no node satisfies both. For an empty "
+        "selector it counts every pod in the namespace. It also counts nodes without the label of another hard "
+        "constraint. It can then evict your pods in every run."
     ),
     ask=evaluate,
     needs=(Need.NODES, Need.WORKLOADS),
@@ -113,15 +115,15 @@ def _one_at_a_time(first: Placed, other: Placed, every: list[Placed], ground: Us
     names = one_line(f"{first.name} and {other.name}", 60)
     keys = one_line(f"{first.short_name} and {other.short_name}", 60)
     detail = (
-        f"the descheduler evicts pods for {names} one after the other, whether or not kube-scheduler has a place for"
-        " them that satisfies both"
+        f"the descheduler evicts pods for {names} one after the other, even if kube-scheduler has no node that"
+        " satisfies both"
     )
     one, another = (ground.view.column(each.constraint.topology_key or "").present for each in (first, other))
     if lacking := ((one ^ another) & ground.open).bit_count():
         lacks = "lacks" if lacking == 1 else "lack"
         detail += (
-            f"; it counts {plural(lacking, 'node')} that {lacks} one of the two keys, to which kube-scheduler brings no"
-            " pod, and may evict for them run after run"
+            f"; it also counts {plural(lacking, 'node')} that {lacks} one of the two labels, which kube-scheduler never"
+            " uses, so it can evict pods in every run"
         )
     summary, fix = f"the descheduler handles {keys} separately", softening(other, every)
     return AUTOSCALER.finding(
@@ -134,10 +136,10 @@ def _counting_all(placed: Placed) -> Finding:
         placed,
         "",
         Fix("select the pods' own labels"),
-        summary=f"{placed.name}: the descheduler counts every pod of the namespace",
+        summary=f"{placed.name}: the descheduler counts every pod in the namespace",
         remedy="set its labelSelector",
-        detail="with labelSelector {} kube-scheduler counts no pod, and the descheduler every pod of the namespace: it"
-        " may evict pods run after run, which kube-scheduler puts back",
+        detail="with labelSelector {} kube-scheduler counts no pod, but the descheduler counts every pod in the"
+        " namespace; it can evict pods in every run, and kube-scheduler puts them back",
     )
 
 
@@ -178,9 +180,9 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Fi
             changes(placed, maxSkew=enough),
             summary=f"{placed.name}: Karpenter {asks} {said}",
             remedy=f"use maxSkew: {enough}",
-            detail=f"Karpenter {also}takes the fewest pods on a node to be 0: it puts no more than {max_skew} of"
-            f" {plural(replicas, 'pod')} on a node that it makes, while kube-scheduler spreads them over the"
-            f" {plural(there, 'node')} that they may use",
+            detail=f"Karpenter {also}assumes a minimum of 0 pods per node, so it puts at most {max_skew} of"
+            f" {plural(replicas, 'pod')} on a new node; kube-scheduler spreads them over"
+            f" {plural(there, 'usable node')}",
             warns=constraint.hard,
         )
     if constraint.match_label_keys or placed.selector is None:
@@ -194,11 +196,11 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Fi
             placed,
             "maxSkew",
             changes(placed, maxSkew=enough),
-            summary=f"{placed.name}: Karpenter takes {plural(there, 'node')} to be full",
+            summary=f"{placed.name}: Karpenter treats {plural(there, 'node')} as full",
             remedy=f"use maxSkew: {enough}",
-            detail=f"the constraint counts {plural(sum(on_each), 'pod')} on the {plural(there, 'node')} that these pods"
-            f" may use, more than their {plural(replicas, 'replica')}; Karpenter takes the fewest pods on a node to be"
-            f" 0 and allows no more than {max_skew} on a node, while kube-scheduler puts more on those with the fewest",
+            detail=f"the constraint counts {plural(sum(on_each), 'pod')} on {plural(there, 'usable node')}, more than"
+            f" the {plural(replicas, 'replica')}; Karpenter assumes a minimum of 0 pods per node and allows at most"
+            f" {max_skew} per node, while kube-scheduler adds pods to the nodes with the fewest",
         )
 
 
@@ -215,10 +217,9 @@ def _avoided_nodes(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
             Fix("add a toleration with effect: PreferNoSchedule"),
             summary=f"{placed.name}: Karpenter skips {skipped:,} PreferNoSchedule node{'s' if skipped > 1 else ''}",
             remedy="tolerate the taint",
-            detail=f"Karpenter puts no pod on {plural(skipped, 'node')} whose PreferNoSchedule taint the pods do not"
-            " tolerate, and with nodeTaintsPolicy Honor does not count them; to kube-scheduler they are as good as"
-            " others when nothing else is left, and count. Karpenter gives in last of all, if a NodePool has such a"
-            " taint",
+            detail=f"Karpenter puts no pod on {plural(skipped, 'node')} with a PreferNoSchedule taint the pods do not"
+            " tolerate, and does not count them with nodeTaintsPolicy: Honor; kube-scheduler counts them, and uses them"
+            " as a last resort; Karpenter does so only if a NodePool has such a taint",
         )
 
 
@@ -230,12 +231,12 @@ def _alternative_terms(placed: Placed, ground: UsableNodes) -> Iterator[Finding]
         yield AUTOSCALER.finding(
             placed,
             "",
-            Fix("write the terms of the required node affinity as one"),
+            Fix("write the terms of the required node affinity as one term"),
             summary=f"{placed.name}: Karpenter tries node affinity terms one by one",
             remedy="use one term",
-            detail="Karpenter looks for nodes by the first term of the required node affinity alone, on new nodes too,"
-            f" and goes on to the next when it finds none; {plural(later, 'node')} that kube-scheduler takes"
-            f" match{'es' if later == 1 else ''} only a later one",
+            detail="Karpenter uses only the first term of the required node affinity, for new nodes too, and tries the"
+            f" next term if it finds none; {plural(later, 'node')} accepted by kube-scheduler"
+            f" match{'es' if later == 1 else ''} only a later term",
         )
 
 
@@ -252,10 +253,10 @@ def _narrowed(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
             placed,
             "nodeAffinityPolicy",
             changes(placed, nodeAffinityPolicy=HONOR),
-            summary=f"{placed.name}: Karpenter leaves out excluded domains",
+            summary=f"{placed.name}: Karpenter ignores excluded domains",
             remedy="use Honor",
-            detail=f"the pods choose domains of {one_line(key, 60)} by that very label: Karpenter takes the minimum of"
-            " these alone, while kube-scheduler with nodeAffinityPolicy Ignore counts the others too",
+            detail=f"the pods select domains by the label {one_line(key, 60)} itself; Karpenter takes the minimum over"
+            " these domains only, but with nodeAffinityPolicy: Ignore kube-scheduler counts the others too",
         )
     if not ignores and any(term.match_fields for term in placed.template.template.pod_spec.node_terms or ()):
         yield AUTOSCALER.finding(
@@ -264,8 +265,7 @@ def _narrowed(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
             Fix("use matchExpressions in the required node affinity"),
             summary=f"{placed.name}: Karpenter ignores matchFields",
             remedy="use matchExpressions",
-            detail="Karpenter chooses the nodes to count by nodeSelector and matchExpressions, and ignores matchFields"
-            " of the node affinity",
+            detail="Karpenter selects the nodes to count by nodeSelector and matchExpressions, and ignores matchFields",
         )
 
 
@@ -280,11 +280,11 @@ def _closed_domains(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
             placed,
             "whenUnsatisfiable",
             Fix("tolerate the taints of the nodes there, or expect a new node"),
-            summary=f"{placed.name}: Karpenter first wants nodes in {plural(closed, f'closed {noun}')}",
+            summary=f"{placed.name}: Karpenter first wants nodes in {plural(closed, f'unusable {noun}')}",
             remedy="tolerate the taints",
-            detail=f"Karpenter treats ScheduleAnyway as DoNotSchedule until that fails: {plural(closed, noun)} in which"
-            f" these pods may use no node hold{'s' if closed == 1 else ''} the minimum, so that it makes a node there"
-            " where its NodePools can; kube-scheduler uses the others",
+            detail=f"Karpenter treats ScheduleAnyway as DoNotSchedule until that fails; {plural(closed, noun)} without"
+            f" a usable node hold{'s' if closed == 1 else ''} the minimum, so it adds a node there if its NodePools"
+            f" allow; kube-scheduler uses the other {noun}s",
         )
 
 
@@ -300,9 +300,9 @@ def _unselecting(placed: Placed, subject: Subject) -> Iterator[Finding]:
             placed,
             "labelSelector",
             fix,
-            summary=f"{placed.name}: Karpenter counts every pod of the namespace",
+            summary=f"{placed.name}: Karpenter counts every pod in the namespace",
             remedy="set labelSelector",
-            detail=f"with {written} kube-scheduler counts no pod, and Karpenter counts every pod of the namespace",
+            detail=f"with {written} kube-scheduler counts no pod, but Karpenter counts every pod in the namespace",
         )
 
 
@@ -315,11 +315,11 @@ def _alone(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
         yield AUTOSCALER.finding(
             placed,
             "topologyKey",
-            Fix("label all nodes with the keys of all DoNotSchedule constraints"),
-            summary=f"{placed.name}: Karpenter also counts {nodes} that lack{'s' if more == 1 else ''} another key",
+            Fix("label all nodes for the topologyKeys of all DoNotSchedule constraints"),
+            summary=f"{placed.name}: Karpenter also counts {nodes} that lack{'s' if more == 1 else ''} another label",
             remedy="label them" if more > 1 else "label it",
-            detail="kube-scheduler counts no node that lacks the key of any DoNotSchedule constraint; Karpenter looks"
-            f" at each constraint by itself, and here counts {nodes} more of those that the pods may use",
+            detail="kube-scheduler counts no node that lacks the label of any DoNotSchedule constraint; Karpenter"
+            f" evaluates each constraint alone, and counts {plural(more, 'usable node')} more",
         )
 
 
@@ -335,8 +335,8 @@ def _taken_for_one(placed: Placed, every: list[Placed]) -> Iterator[Finding]:
             Fix(f"set another maxSkew in {twin}"),
             summary=f"Karpenter treats {placed.name} and {twin} as one constraint",
             remedy="use another maxSkew",
-            detail="Karpenter takes constraints that differ only in minDomains or whenUnsatisfiable for the same one:"
-            f" it uses one of the two minDomains for both {placed.name} and {twin}",
+            detail="Karpenter merges constraints that differ only in minDomains or whenUnsatisfiable, and uses one of"
+            f" the two minDomains for both {placed.name} and {twin}",
         )
 
 

@@ -87,11 +87,14 @@ def _beside(subject: Subject) -> Iterator[RuleAnswer]:
 
 DIFFER = Rule(
     id="constraints-differ-in-group",
-    title="workloads that count each other carry different constraints",
+    title="workloads count each other's pods under different constraints",
     severity=Severity.LOW,
     mode=Mode.AUDIT,
     only_audits=True,
-    why="Each pod is placed by its own constraints; pods that are counted together and judged differently drift apart.",
+    why=(
+        "The scheduler places each pod by its own constraints. If two of your workloads count each other's pods under "
+        "different constraints, their pods drift apart."
+    ),
     ask=evaluate,
     needs=(Need.WORKLOADS,),
 )
@@ -106,10 +109,10 @@ def _disagreement(template: Template, differing: list[_Differing], subject: Subj
     return Finding(
         rule=DIFFER.id,
         path=f"{template.path}spec.topologySpreadConstraints",
-        summary=f"counted together with {others}, but {words}",
-        remedy=f"take those of SpreadGroup {quoted(group.name, 32)}" if group else "make them alike",
-        detail=f"these pods and those of {others} count each other, but {words}",
-        fix="use the same maxSkew, whenUnsatisfiable, minDomains and policies for each key that counts them together",
+        summary=f"constraints differ from {others}: {words}",
+        remedy=f"use those of SpreadGroup {quoted(group.name, 32)}" if group else "align them",
+        detail=f"this workload and {others} count each other's pods under different constraints: {words}",
+        fix="use the same maxSkew, whenUnsatisfiable, minDomains and policies for each shared topologyKey",
         key=f"{template.path} {words}",
     )
 

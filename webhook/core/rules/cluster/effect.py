@@ -61,18 +61,18 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
 _note = partial(Rule, severity=Severity.LOW, mode=Mode.AUDIT, only_audits=True, ask=evaluate)
 DEFAULTS_LOST = _note(
     id="system-defaults-lost",
-    title="pods with constraints of their own lose the scheduler's default spreading",
+    title="declaring a constraint turns off the scheduler's default spreading",
     why=(
-        "kube-scheduler spreads pods that have no constraints over nodes and zones by itself, softly. A pod with one "
-        "constraint of its own gets neither: if it names zones alone, all pods of a zone may be on one node."
+        "By default, kube-scheduler prefers to spread pods over nodes and zones. It skips pods with constraints. If "
+        "you declare only a zone constraint, all your pods of a zone can be on one node."
     ),
 )
 NO_EFFECT = _note(
     id="spread-without-effect",
-    title="the constraint cannot have an effect",
+    title="the constraint has no effect",
     why=(
-        "A constraint that never changes where a pod goes suggests a safety that is not there, and pods that have one "
-        "still lose the scheduler's default spreading."
+        "The constraint never changes the placement of your pods. It suggests a safety you do not have, and it turns "
+        "off the scheduler's default spreading."
     ),
     uses=(Need.NODES, Need.PODS),
 )
@@ -81,7 +81,9 @@ SPREAD_REQUIRED = Rule(
     title="the workload declares neither spread constraints nor anti-affinity",
     severity=Severity.MEDIUM,
     mode=Mode.OFF,
-    why="For platforms that ask every replicated service to say how it is spread. Off unless configured.",
+    why=(
+        "Use this rule if your platform requires every replicated service to declare spreading. It is off by default."
+    ),
     ask=evaluate,
     without_constraints=True,
 )
@@ -102,7 +104,7 @@ def _required(template: Template, subject: Subject) -> Iterator[Finding]:
         path=f"{template.path}spec.topologySpreadConstraints",
         summary=f"{plural(template.replicas or 1, 'replica')} declare neither spread constraints nor anti-affinity",
         remedy="add topologySpreadConstraints for zone and hostname",
-        detail="at most the scheduler's default spreading, a mere preference, puts the replicas on several nodes",
+        detail="only the scheduler's default spreading, a preference, may put the replicas on several nodes",
         fix="add topologySpreadConstraints for topology.kubernetes.io/zone and kubernetes.io/hostname",
         key=template.path,
     )
@@ -141,11 +143,11 @@ def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
     yield Finding(
         rule=DEFAULTS_LOST.id,
         path=f"{template.path}spec.topologySpreadConstraints",
-        summary=f"pods with constraints of their own lose the scheduler's default spreading across {places}",
+        summary=f"declaring a constraint turns off the scheduler's default spreading across {places}",
         remedy=f"add {'a ' if len(missing) == 1 else ''}{constraints} with ScheduleAnyway",
-        warning=f"pods lose the scheduler's spreading across {places}; add {short} with ScheduleAnyway",
-        detail=f"no constraint is over {said}, and the scheduler's defaults (ScheduleAnyway, {_SYSTEM_SKEWS}) are only"
-        " for pods without constraints of their own",
+        warning=f"the pods lose the default spreading across {places}; add {short} with ScheduleAnyway",
+        detail=f"no constraint uses {said}, and the scheduler applies its defaults (ScheduleAnyway, {_SYSTEM_SKEWS})"
+        " only to pods without constraints",
         **fix.fields,
         key=template.path,
     )
@@ -182,11 +184,11 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
     added = [replace(_SYSTEM[key], label_selector=selector, match_label_keys=keys or None) for key in missing]
     if not counts_itself(added[0], labels):
         over = " and ".join(missing)
-        return Fix(f"add a ScheduleAnyway constraint over {over}, with a labelSelector that matches these pods")
+        return Fix(f"add a ScheduleAnyway constraint over {over} with a labelSelector that matches these pods")
     text = " and ".join(f"add {flow(each)}" for each in added)
     if lacking := [key for key in missing if not _is_everywhere(key, subject)]:
         unknown = ", and no cluster is known" if subject.index is None else ""
-        return Fix(text, by_hand=f"a node without {' and '.join(lacking)} would come last{unknown}")
+        return Fix(text, by_hand=f"a node without {' and '.join(lacking)} would be the last choice{unknown}")
     path = f"{template.path}spec.topologySpreadConstraints"
     return Fix(text, tuple(Edit(f"{path}[{place}]", plain(each)) for place, each in enumerate(added, len(declared))))
 
@@ -233,9 +235,9 @@ def _implied(placed: Placed, subject: Subject) -> _Why | None:
             name, more = constraint_name(key, number), sum(not each.hard for each in every) > 1
             beside = "; it only lowers the weight of the other ScheduleAnyway constraints" if more else ""
             return _Why(
-                f"adds nothing: {name} already leaves only {placed.noun}s with the fewest pods",
-                f"{name} (DoNotSchedule, maxSkew 1) counts the same pods, and between {placed.noun}s with as many pods"
-                f" ScheduleAnyway prefers none{beside}",
+                f"adds nothing: {name} already allows only {placed.noun}s with the fewest pods",
+                f"{name} (DoNotSchedule, maxSkew 1) counts the same pods, and ScheduleAnyway prefers none of the"
+                f" remaining {placed.noun}s, because their counts are equal{beside}",
             )
     return None
 
@@ -285,7 +287,7 @@ def _on_its_node(placed: Placed, subject: Subject) -> _Why | None:
         return None
     return _Why(
         "has no effect: a DaemonSet puts one pod on each node",
-        "node affinity ties each pod of a DaemonSet to its node, so that no other node is considered or counted",
+        "node affinity ties each pod of a DaemonSet to its node, so the scheduler considers and counts no other node",
     )
 
 
@@ -322,7 +324,7 @@ def _single_domains(subject: Subject) -> Mapping[int, _Why]:
 
 
 def _one_domain(placed: Placed, *, usable: str) -> _Why:
-    which, noun = "every node with the label" if not usable else "every node that the pods may use", placed.noun
+    which, noun = "every node with the label" if not usable else "every usable node", placed.noun
     where = "there is only one usable node" if noun == "node" else f"all {usable}nodes are in one {noun}"
     return _Why(
         f"has no effect: {where}", f"{which} has the same value of {quoted(placed.constraint.topology_key or '')}"
@@ -354,9 +356,7 @@ def _too_few(placed: Placed, subject: Subject) -> _Why | None:
         # A chart that starts with one replica is made for more.
         if not everywhere or subject.lacks("horizontalpodautoscalers"):
             return None
-        return _Why(
-            "has no effect on a single replica", "a single pod cannot be spread, and no autoscaler adds replicas"
-        )
+        return _Why("has no effect on a single replica", "a single pod cannot spread, and no autoscaler adds replicas")
     if (placed.constraint.min_domains or 1) > 1 or _running_pods(subject) > most:
         return None
     what, rest = (
@@ -366,9 +366,9 @@ def _too_few(placed: Placed, subject: Subject) -> _Why | None:
     )
     return _Why(
         f"{what}: {plural(replicas, 'replica')} cannot exceed maxSkew {max_skew}",
-        f"at most {plural(most, 'pod')} exist at a time, so that no {placed.noun} can have more than {max_skew} above"
-        f" another{rest}",
-        "lower its maxSkew, or remove it",
+        f"at most {plural(most, 'pod')} exist at a time, so the skew between two {placed.noun}s never exceeds"
+        f" {max_skew}{rest}",
+        "lower its maxSkew, or remove the constraint",
     )
 
 

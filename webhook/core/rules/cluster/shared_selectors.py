@@ -89,15 +89,14 @@ def _beside(subject: Subject) -> Iterator[RuleAnswer]:
 
 TOO_WIDE = Rule(
     id="selector-too-wide",
-    title="the selector also counts pods of other workloads",
+    title="the labelSelector also counts pods of other workloads",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
-        "The scheduler spreads the sum of all pods that the selector matches: if pods of another workload are among "
-        "them, all pods of this one may end in one zone while the sum is even. It warns if workloads without a "
-        "constraint over the same key, which nothing spreads, change at this moment which nodes the hard constraints "
-        "leave to the next pod. `check` also compares the workloads of one file and one namespace that have no pods in "
-        "the cluster yet."
+        "The scheduler spreads the sum of all matched pods. If it includes pods of another workload, all your pods can "
+        "be in one zone although the sum is even. The rule warns if such pods currently change the nodes open to your "
+        "next pod, and their workload has no constraint over the same key. `check` also compares workloads of one file "
+        "and namespace without pods in the cluster."
     ),
     ask=evaluate,
     needs=(Need.PODS,),
@@ -147,7 +146,7 @@ def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner
         names.append("other workloads")  # `counted_workloads` stops at a limit, so their number is not known
     if any(_have_one_selector(owner, workload) for owner in others):
         told = "another workload has the same selector as this one"
-        remedy = "give the pods of each workload a label of their own"
+        remedy = "add a distinct label to the pods of each workload"
         by_hand = "only the author can choose the label, and spec.selector is immutable"
         fix = Fix(f"{remedy}, and select it here", by_hand=by_hand)
     else:
@@ -161,13 +160,13 @@ def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner
         fix,
         summary=f"{constraints} also count{'s' * (len(alike) == 1)} the pods of {together(names)} in the same file",
         remedy=f"{remedy} unless they are one application" if is_one else remedy,
-        detail=f"{told}: {_effect_on_domains(alike)}",
+        detail=f"{told}; {_effect_on_domains(alike)}",
     )
 
 
 def _effect_on_domains(alike: list[Placed]) -> str:
     hard = any(placed.constraint.hard for placed in alike)
-    return f"a domain that they fill {'takes no pod of this one' if hard else 'comes last for pods of this one'}"
+    return f"a domain full of their pods {'accepts no' if hard else 'is the last choice for a'} pod of this workload"
 
 
 def _on_counting_nodes(counts: Counts, alike: list[Placed], subject: Subject) -> int:
@@ -257,8 +256,8 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
     first, (pods, within) = alike[0], numbers
     told = subject.policy.messages.count_others(offline=subject.offline)
     others_said = _named(pods, others, subject) if told else "pods of other workloads"
-    unmatched = plural(pods, "pod") if told else "all"
-    where = f" ({within} of them on nodes that count)" if told and within < pods else ""
+    unmatched = f"{pods:,}" if told else "all"
+    where = f" ({within} of them on counted nodes)" if told and within < pods else ""
     lacking = [[each for each in others if _has_no_constraint_over_key(each.owner, placed)] for placed in alike]
     effect = next(filter(None, (_effect(placed, subject, of) for placed, of in zip(alike, lacking, strict=True))), "")
     weight = effect or _effect_on_domains(alike)
@@ -271,7 +270,7 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
         fix,
         summary=f"{names} also {'counts' if len(alike) == 1 else 'count'} {others_said}",
         remedy=f"{remedy} unless they are one application" if agreed else remedy,
-        detail=f"this workload's own selector does not match {unmatched} of those counted{where}: {weight}",
+        detail=f"this workload's own selector does not match {unmatched} of the counted pods{where}; {weight}",
         warns=bool(effect) or None,
     )
 
@@ -290,10 +289,10 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
     numbers = next(iter(found), None)
     if numbers is None or None in found:
         return ""
-    over = f"if pods of workloads without a constraint over {placed.short_name} were not counted"
+    over = f"without the pods of workloads that have no {placed.short_name} constraint"
     if len(found) > 1:
         return f"the next pod could go to other nodes {over}"
-    return f"the next pod may go to {plural(numbers[0], 'node')}, and could go to {numbers[1]} {over}"
+    return f"the next pod can go to {plural(numbers[0], 'node')}, and to {numbers[1]} {over}"
 
 
 def _next_pods(placed: Placed, subject: Subject) -> Iterator[Pod]:

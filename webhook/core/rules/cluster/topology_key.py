@@ -35,19 +35,19 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
 _rule = partial(Rule, mode=Mode.WARN, ask=evaluate, asked_again=AskedAgain.AFTER_FIXES, of_a_part=True)
 TYPO = _rule(
     id="topology-key-typo",
-    title="the topology key looks like a well-known one, misspelt",
+    title="the topologyKey looks like a misspelt well-known label",
     severity=Severity.HIGH,
     why=(
-        "Kubernetes accepts any text as a topology key. If no node has the label, a hard constraint leaves every pod "
-        "Pending and a soft one does nothing."
+        "Kubernetes accepts any label key as a topologyKey. If no node has your label, a hard constraint leaves every "
+        "pod Pending, and a soft constraint does nothing."
     ),
 )
 DEPRECATED = _rule(
     id="topology-key-deprecated",
-    title="the topology key is deprecated",
+    title="the topologyKey is deprecated",
     severity=Severity.LOW,
     why=(
-        "The beta names of node labels are kept on nodes by some providers only. Where they are gone, a hard "
+        "Only some providers still set the beta names of node labels. Without the label on your nodes, a hard "
         "constraint leaves every pod Pending."
     ),
 )
@@ -61,7 +61,7 @@ def _deprecated(placed: Placed, key: str, subject: Subject) -> Iterator[Finding]
         _over(placed, successor, subject),
         summary=f"{placed.name}: {key} is deprecated",
         remedy=f"use {successor}",
-        detail=f"{key} is deprecated, and missing from nodes of current clusters",
+        detail=f"{key} is deprecated, and nodes of current clusters lack it",
     )
 
 
@@ -74,7 +74,7 @@ def _typo(placed: Placed, meant: str, subject: Subject, *, has_nodes: bool) -> I
         summary=f"no node has {said}" if has_nodes else f"Kubernetes has no label {said}",
         remedy=f"use {meant}",
         headline=f"{placed.name}: no node has {said}; use {meant}" if has_nodes else "",
-        detail=f"Kubernetes sets {meant} on nodes, not {said}: {_outcome(placed)}",
+        detail=f"Kubernetes sets {meant} on nodes, not {said}, so {_outcome(placed)}",
     )
 
 
@@ -134,12 +134,12 @@ def _of_nodes(subject: Subject) -> Iterator[RuleAnswer]:
 
 KEY_UNKNOWN = Rule(
     id="topology-key-unknown",
-    title="no node has the topology key",
+    title="no node has the topologyKey",
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
-        "With a hard constraint on a label that no node has, every pod stays Pending. A soft one does nothing, and as "
-        "the scheduler scores only nodes that have the keys of all soft constraints, it takes the others with it."
+        "A hard constraint then leaves every pod Pending. A soft constraint does nothing. It also disables your other "
+        "soft constraints, because the scheduler scores only nodes with the labels of all soft constraints."
     ),
     ask=evaluate_nodes,
     needs=(Need.NODES,),
@@ -147,12 +147,12 @@ KEY_UNKNOWN = Rule(
 )
 KEY_PARTIAL = Rule(
     id="topology-key-partial",
-    title="some nodes lack the topology key",
+    title="some nodes lack the topologyKey",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
-        "A node without the key is no candidate for a hard constraint, and the pods on it are not counted. For a soft "
-        "one it is the last choice."
+        "Your pods never use a node without the label if the constraint is hard. If it is soft, the node is the last "
+        "choice. The scheduler does not count pods on such a node."
     ),
     ask=evaluate_nodes,
     needs=(Need.NODES,),
@@ -162,13 +162,13 @@ KEY_PARTIAL = Rule(
 def _unknown(placed: Placed, key: str, ground: UsableNodes, subject: Subject) -> Iterator[Finding]:
     said = quoted(key, 256)
     softs = sum(not constraint.hard for constraint in placed.template.template.pod_spec.constraints)
-    compared = "for ScheduleAnyway the scheduler compares only nodes with the"
+    compared = "the scheduler scores only nodes with the"
     if placed.constraint.hard:
         outcome = "pods stay Pending"
-        detail = f"with DoNotSchedule pods go only to nodes with the label {said}, and no node has it"
+        detail = f"DoNotSchedule allows only nodes with the label {said}, and no node has it"
     elif softs > 1:
         outcome = "no ScheduleAnyway constraint has an effect"
-        detail = f"{compared} labels of all such constraints, and no node has {said}"
+        detail = f"{compared} labels of all ScheduleAnyway constraints, and no node has {said}"
     else:
         outcome = f"{placed.name} has no effect"
         detail = f"{compared} label {said}, and no node has it"
@@ -177,7 +177,7 @@ def _unknown(placed: Placed, key: str, ground: UsableNodes, subject: Subject) ->
     instead = closest_node_key(
         key, ground.view, well_known=not subject.policy.messages.name_keys(offline=subject.offline)
     )
-    fix = Fix(f"label the nodes with {said}, or use a key that they have")
+    fix = Fix(f"label the nodes with {said}, or use a label they have")
     if instead and ground.open & ~ground.view.column(instead).present:
         fix = Fix(f"use {one_line(instead)}, and label the nodes that lack it")
     elif instead:
@@ -206,18 +206,18 @@ def _partial(placed: Placed, key: str, ground: UsableNodes, subject: Subject) ->
         lack, them = ("lacks", "it") if lacking == 1 else ("lack", "them")
         outcome = f"excludes {them}" if hard else f"puts {them} last"
         summary = f"{lacking} of {plural(total, 'usable node')} {lack} the label, so {placed.name} {outcome}"
-        detail = f"{lacking} of the {total} nodes that the pods may use {lack} {said}; pods there are not counted"
+        detail = f"{lacking} of {plural(total, 'usable node')} {lack} {said}; the scheduler does not count pods there"
         # A few nodes may just be new; most of them without a key of the users' own may be on purpose.
         warns = hard and lacking * _NOTICED >= total and (key in ON_EVERY_NODE or 2 * lacking <= total)
     elif present & ground.usable & passing:
         return  # those that have it are only on their way out, or in
     else:
         summary = f"{'pods stay Pending' if hard else f'{placed.name} has no effect'}: no usable node has {said}"
-        detail = f"the only node that the pods may use lacks {said}"
+        detail = f"the only usable node lacks {said}"
         if total > 1:
-            detail = f"none of the {plural(total, 'node')} that the pods may use has {said}"
+            detail = f"none of the {plural(total, 'usable node')} has {said}"
         warns = hard and not can_add_nodes(subject.policy, ground.view)
-    fix = Fix(f"label the nodes that kubectl get nodes -l '!{said}' lists")
+    fix = Fix(f"label the nodes listed by kubectl get nodes -l '!{said}'")
     yield KEY_PARTIAL.finding(
         placed, "topologyKey", fix, summary=summary, remedy="add the label", detail=detail, warns=warns
     )

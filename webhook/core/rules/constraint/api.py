@@ -57,8 +57,8 @@ def _errors(subject: Subject) -> Iterator[RuleAnswer]:
 
 
 _UNUSABLE = (
-    "Inside a custom resource nobody checks the field before the controller makes pods: each of them is refused, and "
-    "the only trace is an event."
+    "kube-apiserver checks this field only in pods. It refuses each pod of your custom resource, and the only trace is "
+    "an event."
 )
 
 
@@ -78,22 +78,22 @@ def _rule(id_: str, title: str, why: str = _UNUSABLE) -> Rule:
 
 # By the field of the error.
 _BY_FIELD: Mapping[str, Rule] = {
-    "maxSkew": _rule("max-skew", "maxSkew is missing or not positive"),
+    "maxSkew": _rule("max-skew", "maxSkew must be set and positive"),
     "topologyKey": _rule("topology-key", "topologyKey is missing"),
     "whenUnsatisfiable": _rule(
         "when-unsatisfiable",
-        "whenUnsatisfiable is missing or neither DoNotSchedule nor ScheduleAnyway",
-        f"There is no default, whatever the API's comment says. {_UNUSABLE}",
+        "whenUnsatisfiable must be DoNotSchedule or ScheduleAnyway",
+        f"The field has no default. {_UNUSABLE}",
     ),
-    "minDomains": _rule("min-domains", "minDomains is not positive, or stands beside ScheduleAnyway"),
-    "nodeAffinityPolicy": _rule("node-affinity-policy", "nodeAffinityPolicy is neither Honor nor Ignore"),
-    "nodeTaintsPolicy": _rule("node-taints-policy", "nodeTaintsPolicy is neither Honor nor Ignore"),
+    "minDomains": _rule("min-domains", "minDomains must be positive and needs whenUnsatisfiable: DoNotSchedule"),
+    "nodeAffinityPolicy": _rule("node-affinity-policy", "nodeAffinityPolicy must be Honor or Ignore"),
+    "nodeTaintsPolicy": _rule("node-taints-policy", "nodeTaintsPolicy must be Honor or Ignore"),
     "matchLabelKeys": _rule(
-        "match-label-keys", "matchLabelKeys has no selector, repeats one of its keys, or names no label"
+        "match-label-keys", "matchLabelKeys needs a labelSelector, and label keys that it does not repeat"
     ),
     "labelSelector": _rule("label-selector", "labelSelector is not a valid selector"),
     "{topologyKey, whenUnsatisfiable}": _rule(
-        "duplicate-constraint", "two constraints have the same key and the same action"
+        "duplicate-constraint", "two constraints have the same topologyKey and whenUnsatisfiable"
     ),
 }
 WRONG_TYPE = _rule("wrong-type", "a field has a value of the wrong type")

@@ -39,7 +39,7 @@ from webhook.core.workloads.controller_labels import known_label_values, may_be_
 from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_text import flow
 
-NO_LABELS = Reason("labels of the pods, which a patch or an excerpt leaves out")
+NO_LABELS = Reason("labels of the pods (a patch or an excerpt omits them)")
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
@@ -75,24 +75,24 @@ NULL = _rule(
     id="selector-null",
     title="the constraint has no labelSelector",
     why=(
-        "A null or absent labelSelector matches no pod. Every domain counts 0 pods for ever, so that the constraint "
-        "does not spread these pods; all it does is keep them off nodes that lack the topology key."
+        "A null or absent labelSelector matches no pods. Every domain counts 0 pods, so the scheduler never spreads "
+        "your pods. A hard constraint only keeps them off nodes without the topology key."
     ),
 )
 EMPTY = _rule(
     id="selector-empty",
     title="the constraint has an empty labelSelector",
     why=(
-        "`labelSelector: {}` counts no existing pod at all in Kubernetes 1.31 to 1.37, so that the constraint does "
-        "nothing; from 1.38 it counts every pod of the namespace, as is announced."
+        "In Kubernetes 1.31 to 1.37, `labelSelector: {}` counts no existing pods, so the constraint does nothing. "
+        "Kubernetes 1.38 is announced to count every pod in the namespace."
     ),
 )
 NOT_SELF = _rule(
     id="selector-not-self",
-    title="the pods do not match the selector of their own constraint",
+    title="the constraint's labelSelector does not match the workload's own pods",
     why=(
-        "The scheduler counts the pods that the selector matches. If a workload's own pods are not among them, placing "
-        "one changes no count: the constraint follows other pods, or none, and does not spread these."
+        "The scheduler counts the pods matched by labelSelector. If your pods are not among them, placing one changes "
+        "no count. The constraint then follows other pods, or none, and does not spread yours."
     ),
 )
 
@@ -103,22 +103,22 @@ def _null(placed: Placed, workload: Workload) -> Iterator[Finding]:
         placed,
         "labelSelector",
         fix,
-        summary=f"{placed.name} has no labelSelector: it counts no pod",
+        summary=f"{placed.name} has no labelSelector, so it counts no pods",
         remedy=f"use {own}",
-        detail="without labelSelector a constraint counts no pod: every domain stays at 0, and no pod is spread",
+        detail="without a labelSelector every domain counts 0 pods, so the scheduler does not spread the pods",
     )
 
 
 def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
-    counts = "every pod of the namespace" if gates.COUNTS_EMPTY_SELECTOR.holds(subject.version) else "no existing pod"
+    counts = "every pod in the namespace" if gates.COUNTS_EMPTY_SELECTOR.holds(subject.version) else "no existing pod"
     own, fix = _own_selector(placed, subject.workload)
     yield EMPTY.finding(
         placed,
         "labelSelector",
         fix,
-        summary=f"{placed.name} has labelSelector {{}}: in Kubernetes {subject.version} it counts {counts}",
+        summary=f"{placed.name}: labelSelector {{}} counts {counts} (Kubernetes {subject.version})",
         remedy=f"use {own}",
-        detail=f"labelSelector {{}} counts {counts} in Kubernetes {subject.version}, and others in other releases",
+        detail=f"labelSelector {{}} counts {counts} in Kubernetes {subject.version}; other releases count other pods",
     )
 
 
@@ -153,9 +153,9 @@ def _mismatch(placed: Placed, failing: list[Requirement], given: Mapping[str, st
     if not (labels or given):
         remedy = setting = f"label {'this pod' if subject.workload.kind == 'Pod' else 'the pods'} {counts}"
         fix = _labels_to_add(placed, failing)
-    does = "may keep these pods Pending" if placed.constraint.hard else "follows other pods"
     said = f"{placed.name} counts {counts} but {subject.pods} {have}"
     them, these = ("it", "this pod") if subject.workload.is_pod else ("them", "these pods")
+    does = f"may keep {them} Pending" if placed.constraint.hard else "follows other pods"
     lines = (f"{said}, so it does not spread {them}; {remedy}", f"{said}; {remedy}")
     return NOT_SELF.finding(
         placed,
@@ -165,7 +165,7 @@ def _mismatch(placed: Placed, failing: list[Requirement], given: Mapping[str, st
         remedy=remedy,
         warning=short_enough(NOT_SELF.id, *lines),
         headline=f"{said}; {setting}",
-        detail=f"the constraint counts {counts}, but {subject.pods} {have}: it {does}, and does not spread {them}",
+        detail=f"the constraint counts {counts}, but {subject.pods} {have}, so it does not spread {these} and {does}",
         key=f"{placed.key} {counts} {have}",
     )
 
@@ -188,7 +188,7 @@ def _corrected_selector(placed: Placed, failing: list[Requirement], workload: Wo
     kept = tuple(each for each in selector.match_expressions or () if as_requirement(each) not in failing)
     right = LabelSelector(match_labels={**(selector.match_labels or {}), **changed}, match_expressions=kept or None)
     if any(value_faults(value) for value in changed.values()):
-        return pairs_text(changed), Fix("give the pods label values that Kubernetes accepts")
+        return pairs_text(changed), Fix("change the pods' labels to values Kubernetes accepts")
     return pairs_text(changed), changes(placed, labelSelector=right)
 
 
@@ -198,8 +198,8 @@ def _own_selector(placed: Placed, workload: Workload) -> tuple[str, Fix]:
         return pairs_text(own), changes(placed, labelSelector={"matchLabels": own})
     if not placed.template.template.labels:
         where = f"{placed.template.path}metadata.labels"
-        return "a label that you give the pods", Fix(f"give the pods a label in {where}, and select it by matchLabels")
-    return "the pods' own labels", Fix("select the labels that all of these pods have by matchLabels")
+        return "a label you add to the pods", Fix(f"add a label to the pods in {where}, and select it with matchLabels")
+    return "the pods' own labels", Fix("set matchLabels to labels that all these pods have")
 
 
 def _labels_text(failing: list[Requirement], labels: Mapping[str, str], given: Mapping[str, str]) -> str:

@@ -62,8 +62,8 @@ ROLLOUTS_TRIED = 20  # so that what happens in one rollout of ten is seen with a
 _NOTICED = 10
 
 
-_SCALED = Reason("replicas, which an autoscaler sets")
-_OTHER_KIND = Reason("how rollouts end of kinds other than a Deployment")
+_SCALED = Reason("replicas (an autoscaler sets them)")
+_OTHER_KIND = Reason("rollouts of kinds other than Deployment")
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
@@ -79,11 +79,11 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
 _rule = partial(Rule, severity=Severity.MEDIUM, ask=evaluate, asked_again=AskedAgain.AFTER_FIXES)
 ABSENT = _rule(
     id="match-label-key-absent",
-    title="a key in matchLabelKeys is on none of these pods",
+    title="the pods lack a label named in matchLabelKeys",
     mode=Mode.WARN,
     why=(
-        "Kubernetes ignores a key of matchLabelKeys that the incoming pod does not have, without a word. The "
-        "constraint then counts more pods than its author meant."
+        "If the new pod lacks a label named in matchLabelKeys, Kubernetes ignores the key silently. The constraint "
+        "then counts more pods than you intended."
     ),
     of_a_part=True,
 )
@@ -92,22 +92,22 @@ WRONG_KIND = _rule(
     title="matchLabelKeys names the revision label of another kind",
     mode=Mode.WARN,
     why=(
-        "Each controller has a revision label of its own: Deployment pod-template-hash, StatefulSet and DaemonSet "
-        "controller-revision-hash, Argo Rollout rollouts-pod-template-hash. Another one is never on the pods, and "
-        "Kubernetes ignores it without a word."
+        "Each controller sets its own revision label: `pod-template-hash` for a Deployment, `controller-revision-hash` "
+        "for a StatefulSet or DaemonSet, `rollouts-pod-template-hash` for an Argo Rollout. Your pods never get the "
+        "label of another kind, and Kubernetes ignores the key silently."
     ),
     of_a_part=True,
 )
 MIXED = _rule(
     id="revision-mixed",
-    title="a rolling update can end with domains that differ by more than maxSkew",
+    title="a rolling update can leave domains further apart than maxSkew",
     mode=Mode.AUDIT,
     why=(
-        "The scheduler counts old and new pods together while both exist. When the old ones are gone the new ones can "
-        "differ by more than maxSkew, and nothing moves them: on a real control plane 276 of 600 rollouts of 3 to 12 "
-        "replicas over 2 to 4 zones ended so ([all of them](rollouts.md)). matchLabelKeys with pod-template-hash makes "
-        "every revision count alone: none of 90 did. It warns of zones and maxSkew 1 at the default strategy, where at "
-        "least one in ten of these rollouts ended beyond; all else is audit."
+        "During a rollout, the scheduler counts old and new pods together. After the old pods are gone, your new pods "
+        "can differ by more than maxSkew, and nothing moves them. On a real control plane, 276 of 600 rollouts ended "
+        "beyond maxSkew ([measurements](rollouts.md)). With pod-template-hash in matchLabelKeys, each revision counts "
+        "alone, and 0 of 90 did. The rule warns about zones with maxSkew 1 and the default strategy if at least one in "
+        "ten measured rollouts ended beyond maxSkew. All other cases are audit."
     ),
 )
 
@@ -123,15 +123,15 @@ def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator
             yield _wrong_kind(placed, field, key, workload.kind, revision)
         elif not may_be_added(workload, key, in_template=False):
             name, edit = quoted(key, 80), Edit(f"{placed.path}.{field}")
-            said = f"{placed.name}: no pod here has {name}, so it is ignored"
+            said = f"{placed.name}: the pods have no label {name}, so this key is ignored"
             yield ABSENT.finding(
                 placed,
                 field,
                 Fix(f"remove {quoted(key)} from matchLabelKeys, or label the pods with it", (edit,)),
-                summary=f"matchLabelKeys of {placed.name} names {name}, which no pod here has: it is ignored",
+                summary=f"{placed.name}.matchLabelKeys: the pods have no label {name}, so Kubernetes ignores this key",
                 remedy="remove it or label the pods",
                 warning=short_enough(ABSENT.id, f"{said}; remove it or label the pods", f"{said}; remove it"),
-                detail=f"the pods have no label {quoted(key)}: Kubernetes leaves the key out of the selector",
+                detail=f"the pods have no label {quoted(key)}, so Kubernetes leaves the key out of the selector",
                 key=f"{placed.key} {key}",
             )
 
@@ -155,10 +155,10 @@ def _wrong_kind(placed: Placed, field: str, key: str, kind: str, right: str) -> 
         placed,
         field,
         fix,
-        summary=f"matchLabelKeys of {placed.name} names {key}, which pods of {with_article(kind)} never have",
+        summary=f"{placed.name}.matchLabelKeys: pods of {with_article(kind)} never have the label {key}",
         remedy=remedy,
         warning=short_enough(WRONG_KIND.id, f"{said}; {remedy}", said),
-        detail=f"pods of {with_article(kind)} never have {key}: Kubernetes leaves the key out of the selector",
+        detail=f"pods of {with_article(kind)} never have {key}, so Kubernetes leaves the key out of the selector",
         key=f"{placed.key} {key}",
     )
 
@@ -218,8 +218,8 @@ def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[
         " because old and new pods are counted together",
         remedy=f"add matchLabelKeys: [{POD_TEMPLATE_HASH}]",
         warning=f"after a rollout of {replicas}, {what} {said}; add matchLabelKeys: [{POD_TEMPLATE_HASH}]",
-        detail=f"maxSkew {max_skew} holds for old and new pods together, and when the old ones are gone nothing moves"
-        f" the new ones{often and f'; of such rollouts these ended beyond maxSkew: {often}'}",
+        detail=f"maxSkew {max_skew} covers old and new pods together, and nothing moves the new pods after the old ones"
+        f" are gone{often and f'; measured rollouts that ended beyond maxSkew: {often}'}",
         warns=(bool(seen) and all(ends * _NOTICED >= ROLLOUTS_TRIED for ends, _ in seen.values())) or None,
     )
 

@@ -27,8 +27,7 @@ from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_text import one_field
 
 _REVISION_OF_NAME = Reason(
-    "hash of the template, with which the label controller-revision-hash may be longer than"
-    f" {MAX_LABEL_VALUE_BYTES} bytes"
+    f"hash of the template (with it the label controller-revision-hash may exceed {MAX_LABEL_VALUE_BYTES} bytes)"
 )
 _HASH = 10  # digits of the largest
 
@@ -48,15 +47,15 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
 
 REFUSED = Rule(
     id="pods-refused",
-    title="kube-apiserver accepts the object and refuses each of its pods",
+    title="kube-apiserver accepts the object but refuses all its pods",
     severity=Severity.HIGH,
     mode=Mode.DENY,
     why=(
-        "A pod template is not validated as a pod is. Since Kubernetes 1.34 each key of matchLabelKeys is merged into "
-        "labelSelector when a pod is created, and a key that then stands there twice is refused; in a template nothing "
-        "is merged, so that the same constraint passes. So it is with the terms of pod affinity in every release. "
-        "Before 1.34 hardly anything in the template of a StatefulSet was validated. The workload is created, stays at "
-        "0 pods, and the only trace is an event of its controller: no pod is Pending, and nothing asks the scheduler."
+        "kube-apiserver validates pods more strictly than pod templates. Since Kubernetes 1.34, it merges "
+        "matchLabelKeys into labelSelector when a pod is created, and refuses duplicate keys. It merges nothing in a "
+        "template, so your workload passes. Pod affinity terms behave like this in every release. Before 1.34, the "
+        "template of a StatefulSet was hardly validated. Your workload stays at 0 pods. No pod is Pending, and the "
+        "only trace is an event of the controller."
     ),
     ask=evaluate,
     asked_again=AskedAgain.AFTER_FIXES,
@@ -116,7 +115,7 @@ def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Fi
         most = MAX_LABEL_VALUE_BYTES - _HASH - len("-")
         is_name = refusal.path == "metadata.name"
         warning = "the name is too long for a label" if is_name else f"label: {said}"
-        fix = Fix(f"use a name of at most {most} characters: it is part of labels of the pods" if is_name else "")
+        fix = Fix(f"use a name of at most {most} characters, because pod labels contain it" if is_name else "")
         return _told(refusal, workload, warning, fix, f"{refusal.path} {said}")
     where = placed[refusal.index]
     if takes_any_template(workload, subject.version):
@@ -137,7 +136,7 @@ def _told(refusal: Refusal, workload: Workload, warning: str, fix: Fix, key: str
         path=refusal.path,
         summary=f"no pod of {which} can be created: {refusal.error.text}",
         warning=f"no pod can be created: {warning}",
-        detail=f"kube-apiserver accepts the {workload.kind} and refuses each of its pods: {refusal.error.text}",
+        detail=f"kube-apiserver accepts the {workload.kind} but refuses all its pods: {refusal.error.text}",
         **fix.fields,
         key=key,
     )
@@ -184,7 +183,7 @@ def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
     if selector != before and not workload.whole:
         gone = selected_keys(before) - selected_keys(selector)
         key = next(each for each in written if each in gone)
-        return Fix(f"name {quoted(key)} in matchLabelKeys or in labelSelector, not in both")
+        return Fix(f"use {quoted(key)} in matchLabelKeys or in labelSelector, not in both")
     changed: dict[str, object] = {}
     if selector != constraint.selector:
         changed["labelSelector"] = selector_as_json(selector)

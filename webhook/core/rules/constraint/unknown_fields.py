@@ -54,9 +54,11 @@ UNKNOWN_FIELD = Rule(
     title="a field in or around the constraints does not exist",
     severity=Severity.HIGH,
     mode=Mode.WARN,
-    why="kube-apiserver drops a field that it does not know. A misspelt maxSkew is lost, and so are the fields of a "
-    "constraint that stand in the pod's spec, in the pod template or in a container: the usual slip of `nindent` in a "
-    "Helm template. kubectl refuses such an object, unless you tell it not to. Helm and most controllers send it.",
+    why=(
+        "kube-apiserver drops unknown fields. You lose a misspelt maxSkew, and the fields of a constraint placed in "
+        "the pod's spec, in the pod template or in a container. A wrong `nindent` in a Helm template often causes "
+        "this. kubectl refuses such an object by default. Helm and most controllers send it."
+    ),
     ask_written=evaluate,
 )
 
@@ -75,7 +77,7 @@ def _refusal(path: str) -> str:
 
 
 def _misnamed(above: str, name: str, value: Mapping[str, object], *, built_in: bool) -> Finding:
-    lost = "kube-apiserver drops it, kubectl refuses the object" if built_in else "pods have no such field"
+    lost = "kube-apiserver drops it, and kubectl refuses the object" if built_in else "pods have no such field"
     path = f"{above}.{name}".removeprefix(".")
     remedy, fix = _renaming(above, name, value)
     return Finding(
@@ -93,16 +95,16 @@ def _renaming(above: str, name: str, value: Mapping[str, object]) -> tuple[str, 
     beside = value_at(value, above)
     if not isinstance(beside, dict) or name not in beside:
         near = meant(name)
-        return f"rename it to {near}", Fix(f"rename {name} to {near}", by_hand="the field's name has a dot")
+        return f"rename it to {near}", Fix(f"rename {name} to {near}", by_hand="the field's name contains a dot")
     given, constraint = beside[name], _CONSTRAINT.match(above)
     right = meant_with(name, given)
     belongs = _parent_of(right, above, constraint[0]) if constraint else above
     path, target = f"{above}.{name}".removeprefix("."), f"{belongs}.{right}".removeprefix(".")
     if not right or belongs is None or target == path:
-        return "", Fix(f"remove {name}", by_hand=f"what {name} was meant to say is not known")
+        return "", Fix(f"remove {name}", by_hand=f"the intended field of {name} is unknown")
     if (there := value_at(value, target)) is not None or (belongs == above and right in beside):
-        reason = "" if there == given else f"{name} and {right} differ, and only one of them is meant"
-        return f"remove it: {right} is there too", Fix(f"remove {name}", () if reason else (Edit(path),), reason)
+        reason = "" if there == given else f"{name} and {right} have different values"
+        return f"remove it, because {right} is set too", Fix(f"remove {name}", () if reason else (Edit(path),), reason)
     told = f"{name} to {right}" if belongs == above else f"{name} to {target[target.rindex(CONSTRAINTS) :]}"
     verb, text = ("rename", one_field(right, given)) if belongs == above else ("move", "")
     if not text or len(text) > _MAX_WRITTEN_CHARS:
@@ -124,11 +126,11 @@ def _outside_constraints(above: str, names: Sequence[str], value: Mapping[str, o
     paths = [f"{above}.{name}".removeprefix(".") for name in names]
     it, lost = ("it", "pods have no such field") if len(names) == 1 else ("them", "pods have no such fields")
     if workload.built_in:
-        lost = f"kube-apiserver drops {it}, kubectl refuses the object"
+        lost = f"kube-apiserver drops {it}, and kubectl refuses the object"
     templates = [each for each in workload.templates if f"{above}.".startswith(each.path)] or [*workload.templates]
     right = f"{templates[0].path}spec.{CONSTRAINTS}" if templates else CONSTRAINTS
     text = f"move {together(names)} into {right}"
-    reason, edits = "it is not known which constraint they belong to", tuple[Edit, ...]()
+    reason, edits = "the constraint they belong to is unknown", tuple[Edit, ...]()
     if len(templates) == 1 and isinstance(given, dict):
         fields = {name: given[name] for name in names}
         edits = tuple(_placed(fields, templates[0], value))

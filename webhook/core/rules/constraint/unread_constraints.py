@@ -122,15 +122,15 @@ def _answers(of: Written) -> Iterator[RuleAnswer]:
 
 UNREAD = Rule(
     id="unread-constraints",
-    title="constraints stand where nothing reads them",
+    title="constraints are in a place where nothing reads them",
     severity=Severity.MEDIUM,
     mode=Mode.WARN,
     why=(
-        "Constraints that nobody looked at are not known to be right. In a wrong place, under a misspelt name or in an "
-        "object of a kind that no API server has, they reach no pod at all: then the severity is high, since kubectl "
-        "refuses the object. In a resource of a kind that evenspread does not know they may well reach pods, but were "
-        "not checked: `workloads` of the configuration says where they stand. A misspelt name in values of a chart "
-        "(a values file, a HelmRelease, an Application) is a finding too: Helm drops values that no template reads."
+        "In a wrong place, under a misspelt name, or in a kind unknown to the API server, constraints reach no pod. "
+        "The severity is then high, because kubectl refuses the object. In a kind unknown to evenspread, constraints "
+        "may reach your pods, but evenspread did not check them. Add the kind to `workloads` in the configuration. A "
+        "misspelt name in values of a chart (values file, HelmRelease, Application) is a finding too, because Helm "
+        "drops unused values."
     ),
     ask_written=evaluate,
 )
@@ -204,7 +204,8 @@ def _is_list_of_constraints(value: object, *, surely: bool = False) -> bool:
 def _of_no_kind(of: Written, kind: str) -> Finding:
     """The finding for a type that no API server has; ``kind`` was probably meant."""
     native = "." not in of.group
-    group, api_version, nobody = of.group, of.api_version, "no supported Kubernetes" if native else "no API server"
+    group, api_version = of.group, of.api_version
+    nobody = "no supported Kubernetes release" if native else "no API server"
     if native and kind in _BY_KIND:
         group = _BY_KIND[kind]
         api_version = f"{group}/v1".removeprefix("/")
@@ -216,9 +217,9 @@ def _of_no_kind(of: Written, kind: str) -> Finding:
     return Finding(
         rule=UNREAD.id,
         path=edits[0].path,
-        summary=f"{nobody} has kind {_shown(of.kind)} in {_shown(of.api_version)}: these constraints reach no pod",
+        summary=f"{nobody} has kind {_shown(of.kind)} in {_shown(of.api_version)}, so these constraints reach no pod",
         remedy=f"use {' and '.join(texts)}",
-        detail="the API server refuses the object, since it has no such kind",
+        detail="the API server refuses the object, because it has no such kind",
         fix=texts[0] if len(texts) == 1 else f"set {' and set '.join(texts)}",
         edits=edits if selects else (),
         key="kind",
@@ -249,21 +250,22 @@ def _misplaced(of: Written, place: UnreadKey, right: str) -> Finding:
     if not place.value:
         fix, edits = f"remove {place.key}", edits[:1]
     elif taken:
-        fix, edits = f"move what is missing to {right} and remove this", ()
+        fix, edits = f"move the missing constraints to {right} and remove this field", ()
     elif is_misspelt:
         fix = f"rename it to {CONSTRAINTS}"
     else:
         fix = f"move to {right if place.key != CONSTRAINTS else parent}"
         edits = edits if there else ()
-    what, who = "constraints do not belong here", "they reach"
+    what, who = "constraints do not belong here", "they"
     if is_misspelt:
-        what, who = f"a pod's spec has no field {_shown(place.key)}", "these constraints reach"
+        what, who = f"a pod's spec has no field {_shown(place.key)}", "these constraints"
     return Finding(
         rule=UNREAD.id,
         path=place.path,
-        summary=f"{what}: {who} no pod" if place.value else f"{what}: it has no effect",
+        summary=f"{what}, so {who} reach no pod" if place.value else f"{what}, so it has no effect",
         remedy=fix,
-        detail=f"kubectl refuses the field, and kube-apiserver drops it; {with_article(of.kind)} has them in {right}",
+        detail="kubectl refuses the field, and kube-apiserver drops it;"
+        f" {with_article(of.kind)} has its constraints in {right}",
         fix=fix,
         edits=edits if isinstance(place.value, list) or not place.value else (),
         key=place.path,
@@ -276,36 +278,36 @@ def _unknown(of: Written, place: UnreadKey, read: tuple[str, ...]) -> Finding:
     if holds_chart_values(of.api_version, of.kind) and _is_value(of, place):
         return _misspelt_value(place)
     kind, severity, by_hand = with_article(_shown(of.kind)), None, ""
-    summary = f"evenspread does not know that {kind} has constraints here: they were not checked"
+    summary = f"evenspread does not know where {kind} has constraints, so it did not check these"
     entry = _entry(of, place)
     line = f"- {flow(entry)}" if entry else ""
     if "." not in of.group:
         severity = Severity.HIGH
-        summary = f"{kind} makes no pods: these constraints reach none"
+        summary = f"{kind} creates no pods, so these constraints have no effect"
         remedy = fix = "move to the pod template of a workload"
     elif configured_layout(of.api_version, of.kind, of.embedded) is not None:
         name, path = next(((name, entry[name]) for name in _PATHS if name in entry), ("", ""))
         own = next(each for each in of.embedded if (each.api_version, each.kind) == (of.api_version, of.kind))
         written = own.template_path or own.constraints_path
-        summary = f"the configuration (workloads) has {kind} read at {written}: these constraints were not checked"
+        summary = f"workloads in the configuration reads {kind} at {written}, not these constraints"
         by_hand = _IN_CONFIGURATION
         remedy = f"set {name}: {path}" if path else "correct the path in workloads"
-        fix = f"change the entry in workloads of the configuration to: {line}" if line else remedy
+        fix = f"change the entry in workloads in the configuration to: {line}" if line else remedy
     elif read:
         near = _nearest(place, read)
         named = " or ".join(path.rpartition(".")[0] for path in near[:_MAX_PLACES_NAMED])
-        summary = f"evenspread does not know constraints of {kind} at this place: they were not checked"
+        summary = f"evenspread knows no constraints of {kind} at this path, so it did not check these"
         remedy = fix = f"move to {named}"
     else:
         by_hand = _IN_CONFIGURATION
-        remedy = "add the kind to workloads of the configuration"
-        fix = f"add to workloads of the configuration: {line}" if line else remedy
+        remedy = "add the kind to workloads in the configuration"
+        fix = f"add to workloads in the configuration: {line}" if line else remedy
     return Finding(
         rule=UNREAD.id,
         path=place.path,
         summary=summary,
         remedy=remedy,
-        detail="nothing that evenspread knows says that these are constraints of pods, so no rule looked at them",
+        detail="no known kind and no configuration reads constraints at this path, so no rule checked them",
         fix=one_line(fix, _MAX_FIX_CHARS),
         by_hand=by_hand,
         key=place.path,
@@ -314,15 +316,15 @@ def _unknown(of: Written, place: UnreadKey, read: tuple[str, ...]) -> Finding:
 
 
 def _misspelt_value(place: UnreadKey) -> Finding:
-    fix = f"rename it to {CONSTRAINTS}, unless the chart itself has {_shown(place.key)}"
+    fix = f"rename it to {CONSTRAINTS}, unless the chart uses {_shown(place.key)}"
     return Finding(
         rule=UNREAD.id,
         path=place.path,
-        summary=f"{_shown(place.key)} looks like {CONSTRAINTS} misspelt: Helm drops a value that no template reads",
+        summary=f"{_shown(place.key)} looks like a misspelt {CONSTRAINTS}, and Helm drops unused values",
         remedy=fix,
-        detail="Helm gives no error for a value that no template of the chart reads",
+        detail="Helm reports no error for a value that the chart's templates do not use",
         fix=fix,
-        by_hand="only the chart's templates show which names it reads",
+        by_hand="only the chart's templates show the names it uses",
         key=place.path,
     )
 

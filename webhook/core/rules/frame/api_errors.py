@@ -20,7 +20,7 @@ from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import nearest, one_line, together
 from webhook.core.yaml_text import flow, flow_scalar, one_field
 
-UNREAD_TEMPLATE = Reason("template, which kube-apiserver does not read while spec.selector has a fault")
+UNREAD_TEMPLATE = Reason("template (kube-apiserver does not validate it while spec.selector is invalid)")
 _FIELD = re.compile(r"\[(\d+)\](?:\.(\{[^}]*\}|\w+))?(.*)", re.DOTALL)
 _ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 _POLICIES = (HONOR, IGNORE)
@@ -103,7 +103,7 @@ def _action(broken: Broken) -> Fix:
     if meant is None and placed.constraint.min_domains is not None:
         meant = DO_NOT_SCHEDULE  # minDomains goes with no other action
     if meant is None:
-        return Fix("choose DoNotSchedule (else the pod stays Pending) or ScheduleAnyway (a preference)")
+        return Fix("choose DoNotSchedule (a requirement) or ScheduleAnyway (a preference)")
     if (taken := redundant(placed, when_unsatisfiable=meant)) is not None:
         return taken
     if meant == SCHEDULE_ANYWAY and placed.constraint.min_domains is not None:
@@ -145,7 +145,7 @@ def _keys_without_selector(broken: Broken) -> Fix:
     placed, labels = broken.placed, broken.placed.template.template.labels
     if any(key in labels for key in placed.constraint.match_label_keys or ()):
         return _own_selector(broken) or changes(placed, at=broken.path, labelSelector={})
-    return _own_selector(broken) or Fix("add a labelSelector that the pods match, or remove matchLabelKeys")
+    return _own_selector(broken) or Fix("add a labelSelector that matches the pods, or remove matchLabelKeys")
 
 
 def _key(broken: Broken) -> Fix:
@@ -163,7 +163,7 @@ def _label_selector(broken: Broken) -> Fix:
         fix = _mended_requirement(broken, selector.match_expressions[int(found[1])], found[2])
         if fix is not None:
             return fix
-    return _own_selector(broken) or Fix("use label keys and values that Kubernetes accepts")
+    return _own_selector(broken) or Fix("use label keys and values Kubernetes accepts")
 
 
 def _mended_requirement(broken: Broken, requirement: LabelSelectorRequirement, field: str) -> Fix | None:
@@ -188,11 +188,11 @@ def _keep_first(broken: Broken) -> Fix:
     alike = (each for each in broken.beside if _pair(each) == pair)
     first, *later = islice(alike, _MAX_REMOVED_CONSTRAINTS + 2)
     if len(later) > _MAX_REMOVED_CONSTRAINTS:
-        return Fix("keep the first of these constraints, and remove all others")
+        return Fix("keep the first of these constraints and remove the others")
     names = " and ".join(each.name for each in later)
     if any(each.constraint != first.constraint for each in later):
         named = together(each.name for each in (first, *later))
-        return Fix(f"keep one of {named}", by_hand="they differ in other fields")
+        return Fix(f"keep one of {named}", by_hand="their other fields differ")
     return Fix(f"remove {names}", tuple(Edit(each.path) for each in later))
 
 
@@ -205,7 +205,7 @@ def _pair(placed: Placed) -> tuple[str, str]:
 _FIXES: Mapping[tuple[str, ErrorType], Callable[[Broken], Fix]] = {
     ("maxSkew", ErrorType.INVALID): lambda broken: changes(broken.placed, maxSkew=1),
     ("topologyKey", ErrorType.REQUIRED): lambda _: Fix(
-        "name a label of the nodes, such as topology.kubernetes.io/zone or kubernetes.io/hostname"
+        "set topologyKey to a node label, such as topology.kubernetes.io/zone or kubernetes.io/hostname"
     ),
     ("whenUnsatisfiable", ErrorType.NOT_SUPPORTED): _action,
     ("minDomains", ErrorType.INVALID): _min_domains,
@@ -262,7 +262,7 @@ _QUANTITY = "write a quantity here, such as 100m or 128Mi"
 _WORDS = {
     "string": "write a string here",
     "int32": "write a whole number here",
-    _LIST: "write a list here: each constraint begins with a hyphen",
+    _LIST: "write a list here (each constraint begins with a hyphen)",
     "v1.LabelSelector": "write matchLabels or matchExpressions here",
     "v1.TopologySpreadConstraint": "write the fields of a constraint here",
     "map[string]string": "write a label and its value here",
@@ -297,7 +297,7 @@ def _number(path: str, written: object) -> Fix:
 def _text(path: str, written: str) -> Fix:
     found = re.search(_LABEL_TEXTS.pattern + "$", f".{path}")
     if found is None or not written or value_faults(written) or ("matchLabelKeys" in found[0] and key_faults(written)):
-        return Fix("write it in quotes: this has to be a string")
+        return Fix("write it in quotes, because the field needs a string")
     quoted = f'"{written}"'
     if found[0].endswith("]") and path.endswith("]") and found[0].startswith((".values[", ".matchLabelKeys[")):
         return Fix(quoted, (Edit(path, written),))

@@ -19,8 +19,8 @@ from webhook.core.workloads.workload import Workload, namespace_of
 
 # Labels that no two workloads share: a constraint that matches on one counts one revision, or one Job.
 OWN_LABELS = REVISION_LABELS | {*JOB_LABELS}
-LATE_LABELS = Reason("labels that are added after the template")
-NO_SELECTOR = Reason("which pods are its own: the kind has no selector")
+LATE_LABELS = Reason("labels added after the template")
+NO_SELECTOR = Reason("its own pods (the kind has no selector)")
 # A constraint that counts more workloads than this counts half the namespace; each look takes time.
 _MAX_COMPARED_WORKLOADS = 16
 # Of an operator's workloads: shards are left out later, so all of them have to be seen first.

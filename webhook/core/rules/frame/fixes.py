@@ -24,7 +24,7 @@ from webhook.core.yaml_text import plain
 
 # The longest text of a fix: longer than with any selector that people write.
 _MAX_FIX_CHARS = 500
-_VERBS = frozenset({"add", "remove", "set", "move", "rename"})
+_VERBS = frozenset({"add", "remove", "set", "move", "rename", "run"})
 
 
 class FixFields(TypedDict):
@@ -84,9 +84,7 @@ def _as_words(fix: Fix) -> str:
 def bounded(text: str) -> str:
     """The text, or a hint to the command where it is too long for a line."""
     return (
-        text
-        if len(text) <= _MAX_FIX_CHARS
-        else "run evenspread check --fix, which writes it: it is too long for one line"
+        text if len(text) <= _MAX_FIX_CHARS else "run evenspread check --fix, because the fix is too long for one line"
     )
 
 
@@ -132,7 +130,8 @@ def redundant(placed: Placed, **fields: str) -> Fix | None:
     for number, other in enumerate(placed.template.template.pod_spec.constraints):
         if number != placed.index and (other.topology_key, other.when_unsatisfiable) == pair:
             fix, name = removal(placed), constraint_name(other.topology_key or "", number)
-            return fix if other == after else Fix(fix.text, by_hand=f"{name} has this key and action, and other fields")
+            differs = f"{name} has the same topologyKey and whenUnsatisfiable, but other fields differ"
+            return fix if other == after else Fix(fix.text, by_hand=differs)
     return None
 
 
@@ -145,5 +144,5 @@ def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -
     """Make a constraint soft, without minDomains; no edits beside a soft twin. ``every`` includes its template's."""
     fields = soft_fields(placed.constraint, [each.constraint for each in every if each.template is placed.template])
     if fields is None:
-        return Fix(removal(placed, named=named).text, by_hand="a ScheduleAnyway constraint over its key exists already")
+        return Fix(removal(placed, named=named).text, by_hand="its topologyKey already has a ScheduleAnyway constraint")
     return changes(placed, at=None, named=named, **fields)

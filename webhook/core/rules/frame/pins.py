@@ -32,19 +32,19 @@ def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | No
         value = quoted(next(iter(values)), 40)
         return (
             f"has no effect: all pods go to one {noun}",
-            f"{_who_pins(template)} leaves only {noun} {value}, and within one {noun} there is nothing to spread over",
+            f"{_who_pins(template)} allows only {noun} {value}, so there is nothing to spread over",
         )
     own = subject.workload.selector
     if few and not constraint.hard and _shares_a_domain(placed, own) and counts_own_pods_only(constraint.selector, own):
         return (
             f"has no effect: pod affinity keeps the pods in one {noun}",
-            f"pods that share {with_article(noun)} cannot be spread over several, and ScheduleAnyway asks for no more",
+            f"pods that must share {with_article(noun)} cannot spread, and ScheduleAnyway does not require it",
         )
     if _is_apart(placed):
-        beyond = "" if constraint.topology_key == HOSTNAME else f"; it only keeps pods off nodes that name no {noun}"
+        beyond = "" if constraint.topology_key == HOSTNAME else "; it only keeps pods off nodes without the label"
         return (
             f"adds nothing: anti-affinity already allows only one pod per {noun}",
-            f"no {noun} ever has more than one of these pods, so none has more than 1 above another{beyond}",
+            f"no {noun} ever has more than one of these pods, so the skew never exceeds 1{beyond}",
         )
     return None
 
@@ -75,13 +75,13 @@ def _too_many(rule: str, placed: Placed, subject: Subject) -> Finding | None:
         return None
     given, short, cap = "", "", plural(max_skew, "pod")
     if is_bound:
-        short = f"{_who_pins(template)} leaves {plural(most // max_skew, noun)}"
+        short = f"{_who_pins(template)} allows {plural(most // max_skew, noun)}"
         why, remedy = f"{short}, and minDomains is {min_domains}", "remove minDomains"
-        detail = f"with fewer eligible {noun}s than minDomains no {noun} may have more than {cap} (maxSkew)"
+        detail = f"with fewer eligible {noun}s than minDomains, maxSkew limits each {noun} to {cap}"
     else:
         given = "" if min_domains > 1 else f"if there are two {noun}s, "
         why, remedy = f"pod affinity keeps all pods in one {noun}", "remove the constraint or the affinity"
-        detail = f"the pods must share one {noun}, and it may have at most {cap} above an empty one"
+        detail = f"the pods must share one {noun}, and maxSkew allows at most {cap} more than in an empty {noun}"
     return Finding(
         rule=rule,
         path=placed.path,

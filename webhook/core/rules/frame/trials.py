@@ -97,12 +97,12 @@ def _for_people(finding: Finding, by_hand: str, later: str = "") -> Finding:
     return structs.replace(finding, edits=(), fix=f"{without_edits(Fix(finding.fix)).text}{later}", by_hand=by_hand)
 
 
-_NO_PLACE = "the edit has no place in the object as it is"
-_UNREADABLE = "the object could not be read after it"
-_STAYS = "the finding would stay"
-_BRINGS = "it would bring"
-_FAILS = "a rule of evenspread fails after it"
-_MANY = "no more fixes of one object are tried at once"
+_NO_PLACE = "the edit does not fit the object"
+_UNREADABLE = "the edited object cannot be read"
+_STAYS = "the finding would remain"
+_BRINGS = "it would cause"
+_FAILS = "a rule of evenspread fails on the edited object"
+_MANY = "evenspread tests no more fixes of one object at once"
 
 
 def _all_tried(findings: Iterable[Finding], tried: Iterable[Finding], attempt: Callable[[Finding], Finding]) -> Tried:
@@ -168,7 +168,7 @@ def tried_as_a_whole(
         # A finding of the same rule counts in whatever mode: the fix has not done what it says.
         told = next((each for each in new if each.rule == finding.rule or warns(each)), None)
         if told is not None:
-            return _for_people(finding, f"{_BRINGS} {told.rule}", f"; after that, {told.rule}: {told.summary}")
+            return _for_people(finding, f"{_BRINGS} {told.rule}", f"; then {told.rule}: {told.summary}")
         return _for_people(finding, _STAYS) if before.stays(finding, left) else finding
 
     # Each trial asks all rules again, and whoever writes the object chooses how many there are.

@@ -51,20 +51,17 @@ def evaluate_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     claims = tuple(named_claims(template.template.pod_spec.volumes))
     unknown = not set(claims) <= case.places.problem.storage.claims.keys()
     if unknown or (missing and (claims or workload.claims)):
-        yield NotEvaluated(CONFLICTS.id, missing or Reason("a claim that is not known"))
+        yield NotEvaluated(CONFLICTS.id, missing or Reason("an unknown PersistentVolumeClaim"))
 
 
 CONFLICTS = PlacementRule(
     id="spread-conflicts-affinity",
-    title="affinity or volumes leave fewer places than replicas",
+    title="a node selector, affinity or volumes leave room for fewer pods than replicas",
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
-        "Domains count for a constraint although a volume, pod affinity or (with nodeAffinityPolicy Ignore) a node "
-        "selector keeps the pods out of them. Such a domain stays empty, and no other may have more than maxSkew pods. "
-        "No order of placing pods passes the number, if pods that run stay where they are; where something else caps "
-        "them too, fewer fit. A fix is named only if with it all pods find a place in every order, those included that "
-        "volumes hold where they are."
+        "A volume, pod affinity or (with `nodeAffinityPolicy: Ignore`) a node selector keeps your pods out of a "
+        "domain. The domain still counts and stays empty, so every other domain can hold only maxSkew pods."
     ),
     ask=evaluate,
     of_template=evaluate_template,
@@ -164,11 +161,11 @@ def _said(tally: ConstraintRoom, who: str, *, together: bool) -> str:
     if together:
         return f"{who} keeps all pods together"
     if tally.limit.enough and not tally.closed:
-        return f"{who} lets one {noun(tally)} hold only {plural(tally.minimum or 0, 'pod')}"
+        return f"{who} limits one {noun(tally)} to {plural(tally.minimum or 0, 'pod')}"
     minimum = "" if tally.limit.enough else f", and minDomains is {tally.domains.constraint.min_domains}"
     of = f" of {total}" if tally.closed and not minimum else ""
     opened = len(tally.open_domains)
-    return f"{who} leaves {opened}{of} {noun(tally, total if of else opened)}{minimum}"
+    return f"{who} allows {opened}{of} {noun(tally, total if of else opened)}{minimum}"
 
 
 def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
@@ -229,8 +226,8 @@ def _finding_about_volumes(
         remedy.fix,
         summary=said,
         remedy=remedy.words,
-        detail=f"{said}, and {placed.name} lets no {noun(tally)} get further than maxSkew {tally.limit.max_skew} ahead"
-        f" of the others; the pods that volumes hold there do not run yet{case.stay}",
+        detail=f"{said}, and by maxSkew {placed.name} allows each {noun(tally)} only {tally.limit.max_skew} more than"
+        f" the emptiest; the pods with volumes there do not run yet{case.stay}",
         warns=admitted < case.wanted,
         at_most=case.at_most,
     )

@@ -53,15 +53,12 @@ def tainted(case: TemplateUnderRule) -> Iterator[Finding]:
 
 TAINTED = PlacementRule(
     id="tainted-nodes-counted",
-    title="tainted nodes count with too few pods, which caps the other zones or nodes",
+    title="tainted nodes count as almost empty and cap the other zones or nodes",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
-        "With nodeTaintsPolicy Ignore, the default, a domain whose nodes the pod does not tolerate counts all the "
-        "same, with the pods that it has, most often 0: no other domain may hold more than maxSkew pods more. It warns "
-        "where that caps the replicas. No order of placing pods passes the number, if pods that run stay where they "
-        "are; where something else caps them too, fewer fit. A fix is named only if with it all pods find a place in "
-        "every order."
+        "With `nodeTaintsPolicy: Ignore`, the default, a domain of untolerated nodes still counts, usually with 0 "
+        "pods. Every other domain can then hold only maxSkew pods more. The rule warns if this caps your replicas."
     ),
     of_template=tainted,
     concerns=counts_tainted_nodes,
@@ -108,8 +105,8 @@ def _holding(
         warning=short_enough(TAINTED.id, *lines) if remedy.words else "",
         detail=(
             f"{case.fit(admitted)}: {said} ({plural(barred.bit_count(), 'node')}), and"
-            f" maxSkew {tally.limit.max_skew} lets no other {noun(tally)} have more than {top};"
-            f" nodeTaintsPolicy Ignore counts nodes although the pods do not tolerate their taints{case.stay}"
+            f" maxSkew {tally.limit.max_skew} limits every other {noun(tally)} to {top};"
+            f" nodeTaintsPolicy: Ignore counts nodes with taints the pods do not tolerate{case.stay}"
         ),
         warns=admitted < case.wanted,
         at_most=case.at_most,
@@ -140,15 +137,13 @@ def too_few_domains(case: TemplateUnderRule) -> Iterator[Finding]:
 
 MIN_DOMAINS_UNREACHABLE = PlacementRule(
     id="min-domains-unreachable",
-    title="minDomains is above the number of eligible domains, and caps the replicas",
+    title="minDomains exceeds the number of eligible domains and caps the replicas",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     only_audits=True,
     why=(
-        "With fewer domains than minDomains the minimum is 0, so that maxSkew is a cap on the pods of each domain: the "
-        "replicas above it stay Pending. No order of placing pods passes the number, if pods that run stay where they "
-        "are; where something else caps them too, fewer fit. A fix is named only if with it all pods find a place in "
-        "every order."
+        "With fewer eligible domains than minDomains, the global minimum is 0. maxSkew then caps the pods in each "
+        "domain, and your other replicas stay Pending."
     ),
     of_template=too_few_domains,
     concerns=asks_for_domains,
@@ -171,8 +166,8 @@ def _capped_by_domains(case: TemplateUnderRule, tally: ConstraintRoom, placed: P
     most = constraint_rooms(fewer, case.candidates, case.places.problem)[tally.hard.index].most
     if (most is not None and most <= admitted) or not case.has_room(admitted + 1):
         return
-    domains, count = plural(domain_count, placed.noun), "counts" if domain_count == 1 else "count"
-    said = f"{case.fit(admitted)}: minDomains is {wanted} but {domains} {count}"
+    domains = plural(domain_count, placed.noun)
+    said = f"{case.fit(admitted)}: minDomains {wanted}, but {plural(domain_count, f'eligible {placed.noun}')}"
     remedy = first_that_helps(
         case, admitted, _fixes_of_domains(case, tally, placed), field=_MIN_DOMAINS, brings=costs_pods
     )
@@ -183,8 +178,9 @@ def _capped_by_domains(case: TemplateUnderRule, tally: ConstraintRoom, placed: P
         summary=f"{said}, with at most {plural(cap, 'pod')}{'' if domain_count == 1 else ' each'}",
         remedy=remedy.words,
         warning=f"{said}; {remedy.words}".removesuffix("; "),
-        detail=f"with fewer than minDomains {wanted} the minimum counts as 0, so that maxSkew {cap} is the most"
-        f" matching pods that one {placed.noun} may hold: {domains} may hold {cap * domain_count} in all{case.stay}",
+        detail=f"with fewer eligible {placed.noun}s than minDomains {wanted} the global minimum is 0, so maxSkew {cap}"
+        f" limits each {placed.noun} to {plural(cap, 'matching pod')}; {domains} can hold"
+        f" {cap * domain_count}{case.stay}",
         at_most=case.at_most,
     )
 
@@ -224,14 +220,13 @@ def full_zones(case: TemplateUnderRule) -> Iterator[Finding]:
 
 CEILING = PlacementRule(
     id="zone-host-ceiling",
-    title="a zone and a host constraint together cap the replicas",
+    title="a zone constraint and a hostname constraint together cap the replicas",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
-        "The hosts of a small zone fill up to their maxSkew, and then hold the zone at its count: the other zones may "
-        "have maxSkew pods more, and hosts in them stay empty, so that no host anywhere may have another pod. It warns "
-        "where that caps the replicas. No order of placing pods passes the number, if pods that run stay where they "
-        "are; where something else caps them too, fewer fit."
+        "The nodes of a small zone fill up to their maxSkew. The zone then keeps its count, and every other zone can "
+        "have only maxSkew pods more. Nodes there stay empty, so no node anywhere accepts another pod. The rule warns "
+        "if this caps your replicas."
     ),
     of_template=full_zones,
     concerns=over_zones_and_hosts,
@@ -253,9 +248,8 @@ def _capped_by_zone(
         remedy.fix,
         summary=said,
         remedy=remedy.words,
-        detail=f"{said}: {zone.name} lets no zone get further than maxSkew {zone.constraint.max_skew} ahead of the"
-        f" emptiest zone, and {host.name} no node further than maxSkew {host.constraint.max_skew} ahead of the emptiest"
-        f" node{case.stay}",
+        detail=f"{said}: by maxSkew, {zone.name} allows each zone {zone.constraint.max_skew} more than the emptiest"
+        f" zone, and {host.name} allows each node {host.constraint.max_skew} more than the emptiest node{case.stay}",
         key=f"{zone.key} {host.key}",
         warns=admitted < case.wanted,
         at_most=case.at_most,

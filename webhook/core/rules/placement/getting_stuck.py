@@ -19,11 +19,6 @@ from webhook.core.rules.placement.frame.shortfall import (
 )
 
 _NEEDS = (Need.NODES, Need.PODS, Need.DRY_RUN)
-_MODES = (
-    "It is audit where fewer orders than `stuckThreshold` end so, and where that is not known; for Jobs, since a pod "
-    "that completes lets the next one in; where something else than spread is in the way; where nodes can be added "
-    "(`capacity`), and where preemption may make room."
-)
 
 
 def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
@@ -65,8 +60,10 @@ STUCK = PlacementRule(
     title="some orders of placing the replicas leave pods Pending",
     severity=Severity.HIGH,
     mode=Mode.WARN,
-    why="The scheduler places one pod at a time and never moves one: two constraints can exclude each other on the "
-    "way. An order that ends so was found, not guessed. A fix is named only if with it every order places all pods.",
+    why=(
+        "The scheduler places one pod at a time and never moves a pod. Early placements can block your later pods. "
+        "evenspread found such an order by simulation. It names a fix only if every order then places all pods."
+    ),
     needs=_NEEDS,
     of_template=of_template,
     concerns=speaks_of,
@@ -79,10 +76,12 @@ ROLLOUT_STUCK = PlacementRule(
     title="some orders of a rolling update leave pods Pending",
     severity=Severity.HIGH,
     mode=Mode.WARN,
-    why="Old pods count until they are gone; a rollout can wait for a place that only its own progress would free. The "
-    "controller may delete any old pod that the strategy lets it (of a StatefulSet that with the highest ordinal), and "
-    "each new pod may go to any node that admits it. Up to Kubernetes 1.36 one pod of a StatefulSet is missing at a "
-    "time, whatever its maxUnavailable says.",
+    why=(
+        "Old pods count until they are gone. Your rollout can wait for a node that only its own progress would free. "
+        "The simulation lets the controller delete any old pod allowed by the strategy (for a StatefulSet, the highest "
+        "ordinal). Each new pod can go to any admitting node. Up to Kubernetes 1.36, a StatefulSet replaces one pod at "
+        "a time and ignores maxUnavailable."
+    ),
     needs=_NEEDS,
     of_template=of_rollout,
     concerns=rolls,
@@ -114,5 +113,5 @@ def _how_often(short: Shortfall) -> str:
     stuck, sampled = short.found.stuck, short.found.sampled
     if stuck is None or short.found.outcome is PlacementOutcome.NO_FIT:
         return ""
-    tried = f" of {sampled} that were tried" if sampled else " if each step is chosen at random"
-    return f", {stuck:.1%}{tried}"
+    orders = f"{sampled} tried" if sampled else "random"
+    return f"; {stuck:.1%} of {orders} orders end like this"

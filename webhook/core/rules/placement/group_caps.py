@@ -127,16 +127,15 @@ def _domains_to_try(groups: Iterable[Membership], index: ReadOnlyIndex) -> int:
 
 GROUP_CAP = Rule(
     id="group-cap",
-    title="a cap of a SpreadGroup is or would be broken",
+    title="a domain holds, or can get, more pods than a SpreadGroup's cap allows",
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
-        "A SpreadGroup says how much of a group one zone or node may hold: more of it would be lost at once than the "
-        "group can do without. A cap counts the pods of all its workloads. It is broken by pods that are older than "
-        "the fields that keep it, after a scale-in, or where a template lacks these fields; the pods that a workload "
-        "still lacks are placed into each of the fullest domains first, beside those that run; and where that breaks "
-        "no cap, after pods that other workloads of the group still lack. The nodes without the label are looked at as "
-        "one domain, since a cap counts no pod on them."
+        "A SpreadGroup limits the share of your group in one zone or node. Losing more at once would cost too much. A "
+        "cap counts the pods of all workloads in the group. Pods break it if they are older than the plan, after a "
+        "scale-in, or without the plan's fields. evenspread places the missing pods of your workload into the fullest "
+        "domains first. Then it also tries them after the missing pods of other workloads in the group. Nodes without "
+        "the label are one domain, because a cap counts no pods there."
     ),
     ask=evaluate,
     needs=(Need.NODES, Need.PODS, Need.DRY_RUN),
@@ -246,9 +245,7 @@ def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
     """The domain with pods that others lack, up to the cap, and after them the workload's own."""
     before = min(most - held, sum(one.pods for each in others for one in each.batches))
     if before > _MOST_LED:
-        yield Reason(
-            f"unknown: {before} of the pods that other workloads lack are too many to place one after the other"
-        )
+        yield Reason(f"unknown: {before} missing pods of other workloads are too many to place one by one")
     elif game := _game_in(nodes, coming, _following(coming.batches, others), subject):
         before, own = _after_others(game, len(coming.batches), most - held)
         unplanned = tuple(sorted(each.unplanned for each in others if each.unplanned))
@@ -319,7 +316,7 @@ def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> PodsT
         return Reason(f"unknown: {found.unknown}") if found.unknown else None
     pods = sum(each.pods for each in found.batches)
     if pods > _MOST_LED:
-        return Reason(f"unknown: {plural(pods, 'pod')} to come are too many to place one after the other")
+        return Reason(f"unknown: {plural(pods, 'missing pod')} are too many to place one by one")
     return found
 
 
@@ -327,33 +324,27 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
     group, cap, most = of.group, limit.cap, limit.most
     named = subject.policy.messages.name_domains(cap.topology_key)
     noun = noun_of(cap.topology_key)
-    where = f"{'on' if noun == 'node' else 'in'} {f'{noun} {quoted(full.domain, 40)}' if named else f'one {noun}'}"
-    if full.domain == _UNLABELLED:
-        where = f"on nodes without the label {noun}"
-    said = f"where {most} may be" if full.domain != _UNLABELLED else f"and the cap of {most} counts none of them"
     broken = full.there == full.pods
-    held = f"{plural(full.pods, 'pod')} {'are' if broken else 'can come to be'} {where}"
+    domain, limit_text = f"{noun} {quoted(full.domain, 40)}" if named else f"one {noun}", f"but the cap is {most}"
+    if full.domain == _UNLABELLED:
+        domain, limit_text = f"nodes without the label {noun}", f"and the cap of {most} counts none of them"
+    has = "have" if full.domain == _UNLABELLED else "has"
+    held = f"{domain} {has if broken else 'can get'} {plural(full.pods, 'pod')}"
     excess = full.pods - most
-    remedy = (
-        "let the other workloads take the fields of the plan"
-        if _is_planned(of, template, subject)
-        else "take the fields of its plan"
-    )
-    too = f", in {listed([quoted(each, 40) for each in full.unplanned], 3)} too" if full.unplanned else ""
+    remedy = "apply the plan to the other workloads" if _is_planned(of, template, subject) else "apply its plan"
+    too = f", also to {listed([quoted(each, 40) for each in full.unplanned], 3)}" if full.unplanned else ""
     take = f"{remedy}{too}: kubectl evenspread plan -n {group.namespace} --group {group.name} -o patch"
-    again = f"then delete {excess} of the pods there: a pod is placed once, when it is made"
-    counted = "" if cap.selector is None else " of those that the cap selects"
-    lacked = f", {full.lacked} of them pods that other workloads still lack" if full.lacked else ""
-    if full.lacked == 1:
-        lacked = ", 1 of them a pod that another workload still lacks"
+    again = f"then delete {excess} of the pods there, because Kubernetes never moves a running pod"
+    counted = "" if cap.selector is None else " that the cap selects"
+    lacked = f" and {plural(full.lacked, 'missing pod')} of other workloads" if full.lacked else ""
     return Finding(
         rule=GROUP_CAP.id,
         path=f"{template.path}spec.topologySpreadConstraints",
-        summary=f"SpreadGroup {quoted(group.name, 32)}: {held}, {said}",
+        summary=f"SpreadGroup {quoted(group.name, 32)}: {held}, {limit_text}",
         remedy=f"move {excess} of them" if broken else remedy,
         detail=(
-            f"the cap of SpreadGroup {group.name} is {cap.text} of {plural(limit.of_pods, 'pod')} by {noun}, which is "
-            f"{most}: {held}{counted}, those of other workloads of the group included{lacked}"
+            f"the cap of SpreadGroup {group.name} is {cap.text} of {plural(limit.of_pods, 'pod')} per {noun}, so {most}"
+            f"; {held}{counted}, including pods of other workloads in the group{lacked}"
         ),
         fix=f"{take}, {again}" if broken else take,
         key=f"{template.path} {group.name} {cap.topology_key} {cap.text}",
@@ -394,7 +385,7 @@ def _lacking_of(owner: Owner, pods: int, of: Membership, subject: Subject, index
     read = read_workload(written, api_version=owner.api_version, kind=owner.kind)
     for workload, template in [(read, each) for each in read.templates] if read is not None else []:
         if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names:
-            yield _Lacking(pods, unknown=Reason("unknown: where another scheduler puts pods of the group"))
+            yield _Lacking(pods, unknown=Reason("unknown: another scheduler places pods of the group"))
             continue
         source = PodSource(
             workload=workload,
@@ -404,6 +395,6 @@ def _lacking_of(owner: Owner, pods: int, of: Membership, subject: Subject, index
             applied=True,
         )
         found = missing_pods(source, template.replicas or 0, subject.context.with_index(index))
-        why = Reason(f"unknown: of another workload of the group, {found.unknown}") if found.unknown else None
+        why = Reason(f"unknown: for another workload of the group, {found.unknown}") if found.unknown else None
         planned = has_stored_plan(of, template.template, (owner.kind, owner.meta.name))
         yield _Lacking(pods, found.batches, "" if planned else owner.meta.name, why)

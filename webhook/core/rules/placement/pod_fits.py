@@ -59,12 +59,14 @@ def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
 
 DO_NOT_FIT = PlacementRule(
     id="replicas-do-not-fit",
-    title="not all replicas can be placed",
+    title="some replicas fit on no node",
     severity=Severity.HIGH,
     mode=Mode.WARN,
-    why="However the scheduler chooses, some pods stay Pending because of spread constraints. The cluster is asked as "
-    "the scheduler would be, for one pod after the other in every order: without hard constraints all pods find a "
-    "node, with them no order places all. A fix is named only if with it every order does.",
+    why=(
+        "Your spread constraints leave some pods Pending, whatever nodes the scheduler chooses. evenspread places the "
+        "pods one by one, in every order. Without hard constraints all pods fit, but with them no order places all. It "
+        "names a fix only if every order then places all pods."
+    ),
     ask=evaluate,
     of_template=of_template,
     concerns=speaks_of,

@@ -31,15 +31,14 @@ def evaluate(case: TemplateUnderRule) -> Iterator[Finding]:
 
 ZONE_LOSS = PlacementRule(
     id="zone-loss-strands-pods",
-    title="replacements stay Pending if one zone is lost",
+    title="if a zone fails, replacement pods stay Pending",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     only_audits=True,
     why=(
-        "The nodes of a lost zone stay in the cluster, tainted and not ready, until somebody removes them. Under "
-        "nodeTaintsPolicy Ignore, the default, their zone counts with 0 pods, and the other zones may not take the "
-        "replacements. The number is of the zone whose loss costs most: so many stay Pending whatever the order in "
-        "which pods are placed, and in some orders more."
+        "The nodes of a failed zone stay in the cluster, tainted and NotReady. With `nodeTaintsPolicy: Ignore`, the "
+        "default, their zone counts with 0 pods, so the other zones cannot take the replacements. The message has the "
+        "number for your worst zone. At least this many pods stay Pending in every order."
     ),
     of_template=evaluate,
     concerns=concerns,
@@ -62,8 +61,8 @@ def _finding(case: TemplateUnderRule, loss: Loss) -> Finding:
         remedy.fix,
         summary=said,
         remedy=remedy.words,
-        detail=f"{said}: its nodes are tainted and still count for {placed.name} with 0 pods,"
-        f" so that no other {placed.noun} may have more than {plural(placed.constraint.max_skew or 0, 'pod')}",
+        detail=f"{said}: its tainted nodes still count for {placed.name} with 0 pods,"
+        f" so maxSkew limits every other {placed.noun} to {plural(placed.constraint.max_skew or 0, 'pod')}",
     )
 
 

@@ -196,7 +196,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
 
 # Rules also ask about a few more pods than there will be; that many more on one node are taken to find no room.
 _MORE_ON_A_NODE = 16
-POD_GROUP = Reason("pods of a PodGroup, which are placed all together or not at all (schedulingGroup)")
+POD_GROUP = Reason("pods of a PodGroup (schedulingGroup), which are scheduled all together or not at all")
 _IGNORES = frozenset({None, IGNORE})
 
 

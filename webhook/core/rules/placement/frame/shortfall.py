@@ -77,7 +77,7 @@ class Shortfall(Struct, frozen=True):
     @property
     def by_preempting(self) -> str:
         """What is said of pods of lower priority; empty where they cannot make room for all."""
-        return "" if self.preempts is None else f"; fits by preempting {plural(self.preempts, 'pod')}"
+        return "" if self.preempts is None else f"; preempting {plural(self.preempts, 'pod')} makes room"
 
     @property
     def fewest(self) -> int:
@@ -187,7 +187,7 @@ def _unknown_labels(case: TemplateUnderRule) -> str:
     asked = {key for each in case.placed for key in selected_by(each.constraint)}
     unknown = asked - labels_at_creation(workload, template.template).keys()
     if any(may_be_created_with(workload, key) for key in unknown):
-        return "which labels its controller adds, on which constraints depend"
+        return "the labels its controller adds, which the constraints select"
     # The next pod may be of the revision that runs, which its ReplicaSet has.
     by_revision = workload.traits.in_replica_sets and workload.traits.revision in asked and case.once(_is_applied)
     return case.index.lacks("replicasets") if by_revision else ""
@@ -250,21 +250,21 @@ def _always_fit(short: Shortfall, template: Template) -> bool:
 def in_the_way(short: Shortfall) -> str:
     """What keeps the rest away: ``tainted zone c stays at 0``."""
     if short.cause is Cause.CAPACITY:
-        return "the nodes have no room for more"
+        return "the nodes have no room for more pods"
     case = short.case
     here = candidate_nodes(case.places, present=True)
     rooms = zip(constraint_rooms(case.places.hard, here, case.places.problem), case.placed, strict=True)
     caps = (each for each in rooms if each[0].most is not None and each[0].most <= short.fewest)
     names = " and ".join(each.short_name for each in case.placed)
-    more = "" if short.cause is Cause.SPREAD else " and its other limits"
+    more = "" if short.cause is Cause.SPREAD else " and other limits"
     told = (_holding_down(case, here, room, placed) for room, placed in caps)
-    return next(filter(None, told), f"no node takes another under {names}{more}")
+    return next(filter(None, told), f"no node accepts another pod under {names}{more}")
 
 
 def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: ConstraintRoom, placed: Placed) -> str:
     """The domains that hold the others down; empty if all of them take a pod."""
     if not room.limit.enough and (placed.constraint.min_domains or 1) == 1:
-        return f"{placed.name} counts no {placed.noun}: no node that counts has its label"
+        return f"{placed.name} has no eligible {placed.noun}, because no eligible node has its label"
     if not room.limit.enough:
         return f"{placed.name} has fewer {placed.noun}s than minDomains {placed.constraint.min_domains}"
     held = [each for each in room.closed if room.count(each) == room.minimum]
@@ -279,10 +279,10 @@ def steps(short: Shortfall) -> str:
     if not witness:
         return ""
     if not short.case.subject.policy.messages.name_domains(HOSTNAME):
-        return f"; one of them ends after {plural(len(witness), 'step')}"
+        return f"; one such order ends after {plural(len(witness), 'step')}"
     named = [f"{'off ' if each.gone else ''}{each.node}" for each in witness[:_MAX_STEPS]]
     more = f", and {len(witness) - _MAX_STEPS} more" if len(witness) > _MAX_STEPS else ""
-    return f"; one of them: {', '.join(named)}{more}"
+    return f"; one such order: {', '.join(named)}{more}"
 
 
 _MAX_STEPS = 12  # of a witness, in the detail of a finding
