@@ -68,6 +68,18 @@ def test_every_page_at_every_width_by_day_and_by_night(opened, site):
     assert broken == []
 
 
+def test_every_list_is_a_list(site):
+    """Python-Markdown wants a blank line where GitHub does not."""
+    folder, _ = site
+    lost = []
+    for path in sorted(folder.rglob("*.html")):
+        text = path.read_text().partition("<article")[2].partition("</article>")[0]
+        text = re.sub(r"(?s)<pre\b.*?</pre>|<code>.*?</code>", "CODE", text)
+        text = re.sub(r"</?(?:strong|a|em|p|li)\b[^>]*>", "", text)
+        lost += [(path.name, line) for line in re.findall(r"(?m)^(?:[-*] |\d+\. |\|).*", text)]
+    assert lost == []
+
+
 def test_search_finds_a_rule(opened, site):
     _, address = site
     with opened(address) as page:
