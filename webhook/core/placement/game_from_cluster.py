@@ -85,7 +85,7 @@ def _is_attracted(batch: PodBatch, gone: Sequence[Pod], *, replacing: bool) -> b
     slots = {view.slots[name] for pod in matching if (name := pod.pod_spec.node_name or "") in view.slots}
     columns = [view.column(term.topology_key) for term in neighbours.affinity_terms]
     if neighbours.matches_itself and not neighbours.affinity_pods and not replacing:
-        # The first of the pods may go anywhere once the others are gone. Before, it must join one of their domains.
+        # Without the gone pods, the first pod may go anywhere, but all others then follow it into a single domain.
         return any(len({column.of[slot] for slot in slots} - {-1}) > 1 for column in columns)
     homes = [{column.of[slot] for slot in neighbours.affinity_pods} | {-1} for column in columns]
     return any(column.of[slot] not in home for slot in slots for column, home in zip(columns, homes, strict=True))

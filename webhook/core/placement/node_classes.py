@@ -248,11 +248,8 @@ def _sharing(node_limits: Sequence[NodeLimits], pod_classes: int) -> dict[Pods, 
             continue
         some = next(iter(members))
         others = [number for number, is_in in enumerate(some) if is_in]
-        if (
-            len(members) > 1
-            or pod_class not in others
-            or any(by_class[number].keys() != own.keys() for number in others)
-        ):
+        is_shared = all(by_class[number].keys() == own.keys() for number in others)
+        if len(members) > 1 or pod_class not in others or not is_shared:
             return None
         sharing[tuple(map(int, some))] = list(own.values())
     return sharing

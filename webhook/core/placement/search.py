@@ -234,7 +234,6 @@ def _are_alike(game: Game, one: int, other: int) -> bool:
 
 
 def _described(game: Game, order: Sequence[int]) -> object:
-
     def turned(pods: Pods) -> Pods:
         return tuple(pods[number] for number in order)
 
@@ -248,13 +247,10 @@ def _described(game: Game, order: Sequence[int]) -> object:
     ]
 
     def on_nodes(number: int) -> list[object]:
-        limits = [
-            sorted((turned(limit.weights), limit.bound) for limit in node_class.node_limits[number])
-            for node_class in game.classes
-        ]
+        limits = [each.node_limits[number] for each in game.classes]
+        turned_limits = [sorted((turned(limit.weights), limit.bound) for limit in own) for own in limits]
         return [
-            (node_class.open[number], limit, node_class.start[number])
-            for node_class, limit in zip(game.classes, limits, strict=True)
+            (each.open[number], own, each.start[number]) for each, own in zip(game.classes, turned_limits, strict=True)
         ]
 
     return [
@@ -265,13 +261,7 @@ def _described(game: Game, order: Sequence[int]) -> object:
             sorted(((nodes[spread], over) for spread, over in pod_class.on_nodes), key=repr),
             sorted(((domains[spread], over) for spread, over in pod_class.on_domains), key=repr),
             sorted((key, turned(weights)) for key, weights in pod_class.apart),
-            pod_class.near
-            and (
-                pod_class.near.keys,
-                turned(pod_class.near.weights),
-                pod_class.near.base,
-                pod_class.near.matches_itself,
-            ),
+            (near := pod_class.near) and (near.keys, turned(near.weights), near.base, near.matches_itself),
         )
         for number, pod_class in ((number, game.pod_classes[number]) for number in order)
     ]

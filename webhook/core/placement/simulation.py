@@ -165,12 +165,9 @@ def _sampled(
         stuck += 1
         if worst is None or len(moves) < len(worst[1]):
             worst = end, moves
+    seen = PlacementOutcome.STUCK if fits and worst is not None else PlacementOutcome.UNKNOWN
     return Simulation(
-        PlacementOutcome.NO_FIT
-        if never
-        else PlacementOutcome.STUCK
-        if fits and worst is not None
-        else PlacementOutcome.UNKNOWN,
+        PlacementOutcome.NO_FIT if never else seen,
         wanted,
         fewest,
         wanted if fits else most,

@@ -169,11 +169,5 @@ def _of_each(workloads: Sequence[SimulatedWorkload], simulation: Simulation) -> 
             yield _settled(workload.wanted, open_=bool(workload.batches))
             continue
         pods, fewest, most = sum(batch.pods for batch in workload.batches), min(placed), max(placed)
-        outcome = (
-            PlacementOutcome.FITS
-            if fewest == pods
-            else PlacementOutcome.NO_FIT
-            if most < pods
-            else PlacementOutcome.STUCK
-        )
-        yield _verdict(outcome, [workload], fewest, most)
+        some_left = PlacementOutcome.NO_FIT if most < pods else PlacementOutcome.STUCK
+        yield _verdict(PlacementOutcome.FITS if fewest == pods else some_left, [workload], fewest, most)

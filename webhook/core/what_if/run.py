@@ -205,17 +205,13 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def _room(self, outcome: JointOutcome) -> tuple[tuple[NodesToAdd, ...], int | None]:
         within, cluster = self.within, self.within.cluster
-        if (
-            outcome.alone
-            or outcome.simulation is None
-            or outcome.whole.outcome not in (PlacementOutcome.NO_FIT, PlacementOutcome.STUCK)
-        ):
+        lacks_nodes = outcome.whole.outcome in (PlacementOutcome.NO_FIT, PlacementOutcome.STUCK)
+        if outcome.alone or outcome.simulation is None or not lacks_nodes:
             return (), None
 
         def fits(other: ReadOnlyIndex) -> bool:
-            return all_fit(
-                [rebuilt(workload, within.with_index(other)) for workload in outcome.workloads], other, _ROOM
-            )
+            workloads = [rebuilt(workload, within.with_index(other)) for workload in outcome.workloads]
+            return all_fit(workloads, other, _ROOM)
 
         batches, tried = batches_of(outcome.workloads), limit_trials(trials_in(_ROOM_TRIALS, cluster), fits)
         rolling = any(workload.rollout is not None for workload in outcome.workloads)
@@ -237,12 +233,8 @@ class Run(Struct, frozen=True, kw_only=True):
         if batches > _TOGETHER and self.targets.everything:
             return simulate_separately(undecided(workloads), self.index, self.effort, self.tick)
         outcome = simulate_together(workloads, self.index, self.effort, self.tick)
-        if (
-            outcome.whole.outcome is not PlacementOutcome.UNKNOWN
-            or len(workloads) < 2
-            or outcome.interrupted
-            or outcome.unknown
-        ):
+        is_decided = outcome.whole.outcome is not PlacementOutcome.UNKNOWN
+        if is_decided or len(workloads) < 2 or outcome.interrupted or outcome.unknown:
             return outcome
         return simulate_separately(outcome, self.index, self.effort, self.tick)
 

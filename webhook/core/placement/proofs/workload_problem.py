@@ -294,12 +294,8 @@ def _apart(problem: Problem) -> tuple[str, ...]:
 def _is_positive(term: PodAffinityTerm) -> bool:
     """Whether the term still matches the pod after more labels are added."""
     selector = term.label_selector
-    denied = [
-        requirement
-        for requirement in (selector and selector.match_expressions) or ()
-        if requirement.operator in _NEGATIVE
-    ]
-    return not denied and not term.mismatch_label_keys
+    requirements = (selector and selector.match_expressions) or ()
+    return not term.mismatch_label_keys and all(requirement.operator not in _NEGATIVE for requirement in requirements)
 
 
 _NEGATIVE = frozenset({"NotIn", "DoesNotExist"})
