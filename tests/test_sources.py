@@ -21,8 +21,8 @@ OURS = {
         "is_plain",
     },  # the Go compiler does two; the last is a short cut
     "apiserver/validation.py": {"are_clearly_valid"},  # a short cut
-    # The record of an injection, and the pods without one.
-    "defaulting/injection.py": {"revision", "injection_record", "injected_constraints", "skip_reason", "opted_out"},
+    # Which defaults are in force, and the pods without them.
+    "defaulting/injection.py": {"revision", "skip_reason", "opted_out"},
     "scheduler/cycle.py": {
         "verdict_of_plugin",
         "Cycle.result",

@@ -158,9 +158,9 @@ class Metrics:
         self._seconds[route] += seconds
         self._durations[route][bisect_left(_SECONDS, seconds)] += 1
 
-    def rules(self, found: Iterable[tuple[str, str]], missing: Iterable[str]) -> None:
+    def rules(self, findings: Iterable[tuple[str, str]], missing: Iterable[str]) -> None:
         """Count the findings of a request with their modes, and the rules with a missing fact."""
-        for rule, mode in found:
+        for rule, mode in findings:
             self._results[rule, "fail", mode] += 1
         self._missing.update(missing)
 

@@ -18,10 +18,10 @@ class Range(Document, frozen=True):
     max: int | None
 
 
-def with_fields_of(of: Struct, into: type[_Part], **others: object) -> _Part:
-    """Build a struct of another type from ``others`` and the fields of ``of``.
+def with_fields_of(source: Struct, into: type[_Part], **others: object) -> _Part:
+    """Build a struct of another type from ``others`` and the fields of ``source``.
 
     Example:
         with_fields_of(group, Planned, group=group.name)  # all other fields of Planned come from group
     """
-    return into(**{name: getattr(of, name) for name in into.__struct_fields__ if name not in others}, **others)
+    return into(**{name: getattr(source, name) for name in into.__struct_fields__ if name not in others}, **others)

@@ -156,11 +156,11 @@ def plan_answer(known: PlanInput, freed: PlanInput, before: StoredPlan) -> PlanA
     )
 
 
-def planned(of: PlanAnswer) -> Planned:
+def planned(answer: PlanAnswer) -> Planned:
     """Return the document of a group."""
-    group = of.group
+    group = answer.group
     caps = tuple(_cap(each, group.pods) for each in group.caps)
-    return with_fields_of(group, Planned, group=group.name, caps=caps, naive=_naive(of), derived=_derived(of))
+    return with_fields_of(group, Planned, group=group.name, caps=caps, naive=_naive(answer), derived=_derived(answer))
 
 
 def _cap(cap: Cap, pods: int) -> CapOfKey:
@@ -175,35 +175,35 @@ def _cap(cap: Cap, pods: int) -> CapOfKey:
     )
 
 
-def _naive(of: PlanAnswer) -> NaivePlan:
-    seen = of.seen
+def _naive(answer: PlanAnswer) -> NaivePlan:
+    seen = answer.seen
     return NaivePlan(
-        constraints=of.naive.constraints,
+        constraints=answer.naive.constraints,
         verdict=seen.outcome if seen else None,
         worst=tuple(
             with_fields_of(
-                worst, FullestDomain, topology_key=key, most=of.group.most(key), sequence=of.named(worst.steps)
+                worst, FullestDomain, topology_key=key, most=answer.group.most(key), sequence=answer.named(worst.steps)
             )
             for key, worst in (seen.worst.items() if seen else ())
         ),
-        witness=of.named(seen.witness) if seen else (),
+        witness=answer.named(seen.witness) if seen else (),
         stuck_probability=seen.stuck if seen else None,
         every_order=bool(seen and seen.exact),
     )
 
 
-def _derived(of: PlanAnswer) -> DerivedPlan:
-    plan = of.derived.plan
+def _derived(answer: PlanAnswer) -> DerivedPlan:
+    plan = answer.derived.plan
     return DerivedPlan(
         workloads=plan.fields if plan else {},
         verdict=plan.verdict if plan else PlacementOutcome.NO_FIT,
         worst=tuple(
-            KeptCap(topology_key=key, pods=each.worst, most=of.group.most(key), way=each.way)
+            KeptCap(topology_key=key, pods=each.worst, most=answer.group.most(key), way=each.way)
             for key, each in (plan.keeping.items() if plan else ())
         ),
         proof=plan.proof if plan else None,
         zones={shard.name: zones for shard, zones in plan.pins} if plan and plan.zone_pins else {},
         same_up_to=plan.same_up_to or None if plan else None,
-        reasons=of.derived.reasons,
-        nearest=of.derived.nearest,
+        reasons=answer.derived.reasons,
+        nearest=answer.derived.nearest,
     )

@@ -106,21 +106,21 @@ def scan_document(scan: ClusterScan, workloads: Iterable[ScannedWorkload]) -> Sc
     return with_fields_of(scan, ScanDocument, gaps=gaps, workloads=tuple(map(workload_document, workloads)))
 
 
-def workload_document(of: ScannedWorkload) -> WorkloadDocument:
+def workload_document(workload: ScannedWorkload) -> WorkloadDocument:
     """Return the document of a workload."""
     return with_fields_of(
-        of,
+        workload,
         WorkloadDocument,
-        findings=tuple(map(_finding, of.findings)),
-        not_evaluated=tuple(RuleGap(each.rule, one_line(each.missing)) for each in of.not_evaluated),
-        failures=tuple(Failure(part=each.part, error=type(each.error).__name__) for each in of.failures),
-        skews=tuple(map(skew_document, of.skews)),
+        findings=tuple(map(_finding, workload.findings)),
+        not_evaluated=tuple(RuleGap(each.rule, one_line(each.missing)) for each in workload.not_evaluated),
+        failures=tuple(Failure(part=each.part, error=type(each.error).__name__) for each in workload.failures),
+        skews=tuple(map(skew_document, workload.skews)),
     )
 
 
-def skew_document(of: ActualSkew) -> PublishedSkew:
+def skew_document(skew: ActualSkew) -> PublishedSkew:
     """Return the published part of a skew."""
-    return with_fields_of(of, PublishedSkew)
+    return with_fields_of(skew, PublishedSkew)
 
 
 def scan_numbers(scan: ClusterScan) -> ScanNumbers:
@@ -139,15 +139,15 @@ def scan_numbers(scan: ClusterScan) -> ScanNumbers:
     )
 
 
-def _finding(of: JudgedFinding) -> WorkloadFinding:
-    finding = of.finding
+def _finding(judged: JudgedFinding) -> WorkloadFinding:
+    finding = judged.finding
     return WorkloadFinding(
         rule=finding.rule,
-        mode=of.mode,
-        configured=of.configured,
-        severity=of.severity,
+        mode=judged.mode,
+        configured=judged.configured,
+        severity=judged.severity,
         path=finding.path,
         message=one_line(finding.summary, _MOST_CHARS),
         fix=one_line(finding.fix or finding.remedy, _MOST_CHARS),
-        waived=of.waived,
+        waived=judged.waived,
     )

@@ -122,28 +122,34 @@ class Simulated(Document, frozen=True):
 
 
 def simulated(answers: Sequence[SimulationAnswer]) -> Simulated:
-    """Return the document of the answers, of which each event has its own."""
+    """Return the document of the answers to the events."""
     documents = tuple(map(_simulated, answers))
     worst = min(documents, key=lambda each: _WORST_FIRST.index(each.verdict))
     return worst if len(documents) == 1 else replace(worst, events=documents)
 
 
 def _simulated(answer: SimulationAnswer) -> Simulated:
-    of, end, found = answer.outcomes, answer.end, answer.outcomes.simulation
+    outcome, end, simulation = answer.outcomes, answer.end, answer.outcomes.simulation
     waiting = end if end is not None and end.waiting else None
-    uniform = None if found is None or found.sampled or found.outcome is PlacementOutcome.UNKNOWN else found.stuck
+    uniform = (
+        None
+        if simulation is None or simulation.sampled or simulation.outcome is PlacementOutcome.UNKNOWN
+        else simulation.stuck
+    )
     rollout = None
-    if any(each.rollout is not None for each in of.workloads):
-        rollout = Rollout(worst_final_skew=found.skew if found else None, new_running=_range(of.whole))
+    if any(each.rollout is not None for each in outcome.workloads):
+        rollout = Rollout(worst_final_skew=simulation.skew if simulation else None, new_running=_range(outcome.whole))
     return Simulated(
-        verdict=of.whole.outcome,
+        verdict=outcome.whole.outcome,
         cause=answer.cause,
-        wanted=of.whole.wanted,
-        fits=_range(of.whole),
+        wanted=outcome.whole.wanted,
+        fits=_range(outcome.whole),
         witness=waiting.moves if waiting else (),
         blocking=_blocking(waiting) if waiting else None,
         fixes=tuple(_change(each) for _, changes in answer.ends for each in changes),
-        workloads={workload.title: _verdict(each) for workload, each in zip(of.workloads, of.each, strict=True)},
+        workloads={
+            workload.title: _verdict(each) for workload, each in zip(outcome.workloads, outcome.each, strict=True)
+        },
         rollout=rollout,
         add_nodes=answer.added or None,
         preempts=answer.preempts,
@@ -151,13 +157,13 @@ def _simulated(answer: SimulationAnswer) -> Simulated:
         at_maximum=_verdict(answer.scaled) if answer.scaled else None,
         most_likely=_most_likely(answer),
         not_evaluated=not_evaluated(answer),
-        message=verdict_text(of),
-        doubt=doubt(of),
+        message=verdict_text(outcome),
+        doubt=doubt(outcome),
         event=answer.event,
         notes=answer.notes,
         waiting=waiting.waiting if waiting else None,
-        states=found.states if found else 0,
-        sampled=found.sampled if found else 0,
+        states=simulation.states if simulation else 0,
+        sampled=simulation.sampled if simulation else 0,
         constraints=_constraints(end) if end else (),
     )
 
@@ -179,12 +185,12 @@ def _most_likely(answer: SimulationAnswer) -> tuple[LikelyNode, ...] | None:
     )
 
 
-def _verdict(found: PlacementVerdict) -> WorkloadVerdict:
-    return WorkloadVerdict(verdict=found.outcome, wanted=found.wanted, fits=_range(found))
+def _verdict(verdict: PlacementVerdict) -> WorkloadVerdict:
+    return WorkloadVerdict(verdict=verdict.outcome, wanted=verdict.wanted, fits=_range(verdict))
 
 
-def _range(found: PlacementVerdict) -> Range:
-    return Range(min=found.fewest, max=found.most)
+def _range(verdict: PlacementVerdict) -> Range:
+    return Range(min=verdict.fewest, max=verdict.most)
 
 
 def _blocking(end: Ending) -> Blocking:
@@ -207,8 +213,8 @@ def _blocking(end: Ending) -> Blocking:
     )
 
 
-def _change(of: SuggestedChange) -> Change:
-    return with_fields_of(of, Change, fits=Range(min=of.wanted, max=of.wanted))
+def _change(change: SuggestedChange) -> Change:
+    return with_fields_of(change, Change, fits=Range(min=change.wanted, max=change.wanted))
 
 
 def _constraints(end: Ending) -> tuple[DomainCounts, ...]:
@@ -226,38 +232,38 @@ def _constraints(end: Ending) -> tuple[DomainCounts, ...]:
     )
 
 
-def _who(of: JointOutcome) -> str:
+def _who(outcome: JointOutcome) -> str:
     """Name the workloads: ``Deployment shop/web``, or the number of workloads and the first names."""
-    titles = [one_line(each.title, 80) for each in of.workloads]
+    titles = [one_line(each.title, 80) for each in outcome.workloads]
     if len(titles) == 1:
         return titles[0]
     return f"{plural(len(titles), 'workload')} ({listed(titles, _NAMES)})"
 
 
-def verdict_text(of: JointOutcome) -> str:
+def verdict_text(outcome: JointOutcome) -> str:
     """Return the verdict as a sentence."""
-    several = len(of.workloads) > 1
-    if not of.workloads:
+    several = len(outcome.workloads) > 1
+    if not outcome.workloads:
         return "every workload fits: no pod needs a node"
-    if not of.alone:
-        return f"{_who(of)} {outcome_text(of.whole, settled=of.game is None, several=several)}"
-    bad = sum(each.outcome is PlacementOutcome.NO_FIT for each in of.each)
-    stuck = sum(each.outcome is PlacementOutcome.STUCK for each in of.each)
+    if not outcome.alone:
+        return f"{_who(outcome)} {outcome_text(outcome.whole, settled=outcome.game is None, several=several)}"
+    bad = sum(each.outcome is PlacementOutcome.NO_FIT for each in outcome.each)
+    stuck = sum(each.outcome is PlacementOutcome.STUCK for each in outcome.each)
     parts = [f"{bad:,} do{'es' * (bad == 1)} not fit"] * bool(bad) + [f"{stuck:,} can get stuck"] * bool(stuck)
-    return f"{_who(of)}: {' and '.join(parts) or 'no workload is known to lack room'}, each simulated alone"
+    return f"{_who(outcome)}: {' and '.join(parts) or 'no workload is known to lack room'}, each simulated alone"
 
 
-def outcome_text(found: PlacementVerdict, *, settled: bool = False, several: bool = False) -> str:
+def outcome_text(verdict: PlacementVerdict, *, settled: bool = False, several: bool = False) -> str:
     """Return a verdict without its subject: ``does not fit: 3 of 6 pods get a node in any order``.
 
     Args:
-        found: The verdict.
+        verdict: The verdict.
         settled: Whether all pods have a node already.
         several: Whether the subject is plural.
     """
-    fewest, most, wanted = found.fewest, found.most, found.wanted
+    fewest, most, wanted = verdict.fewest, verdict.most, verdict.wanted
     pods = {1: "the pod", 2: "both pods"}.get(wanted, f"all {plural(wanted, 'pod')}")
-    match found.outcome:
+    match verdict.outcome:
         case PlacementOutcome.FITS:
             gets = f"ha{'ve' if wanted != 1 else 's'}" if settled else f"get{'s' * (wanted == 1)}"
             order = " already" if settled else _ORDER * (wanted != 1)
@@ -279,19 +285,19 @@ def outcome_text(found: PlacementVerdict, *, settled: bool = False, several: boo
             return f"{'are' if several else 'is'} undecided{bounds}"
 
 
-def doubt(of: JointOutcome) -> str:
+def doubt(outcome: JointOutcome) -> str:
     """Return why the verdict is unknown, and the evidence so far. Empty for a known verdict."""
-    if of.unknown:
-        return f"unknown: {of.unknown}"
-    found = of.simulation
-    if found is None or found.outcome is not PlacementOutcome.UNKNOWN:
+    if outcome.unknown:
+        return f"unknown: {outcome.unknown}"
+    simulation = outcome.simulation
+    if simulation is None or simulation.outcome is not PlacementOutcome.UNKNOWN:
         return ""
-    searched = f"{plural(found.states, 'state')} searched"
-    if of.interrupted:
+    searched = f"{plural(simulation.states, 'state')} searched"
+    if outcome.interrupted:
         return f"interrupted with {searched}, and no verdict yet"
-    if not found.sampled:
+    if not simulation.sampled:
         return f"{searched}, the limit (--states)"
-    stuck, orders = round((found.stuck or 0) * found.sampled), plural(found.sampled, "sampled order")
+    stuck, orders = round((simulation.stuck or 0) * simulation.sampled), plural(simulation.sampled, "sampled order")
     tried = f"{stuck:,} of {orders} left pods Pending" if stuck else f"none of {orders} got stuck, which proves nothing"
     return f"{searched}, and there are more (--states); {tried}"
 

@@ -90,9 +90,9 @@ def parse_policy(
     profiles: tuple[SchedulerProfile, ...] = ()
     absent: list[ConfigFault] = []
     try:
-        found = (read or _text)(path) if path else None
-        if found is not None:
-            profiles = read_profiles(found, file=path)
+        content = (read or _text)(path) if path else None
+        if content is not None:
+            profiles = read_profiles(content, file=path)
         elif path:
             absent = [document.fault(SCHEDULER, f"{shown(scheduler)} is not in the ConfigMap and was not read")]
     except ConfigError as error:

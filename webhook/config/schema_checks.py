@@ -124,7 +124,7 @@ class _Misfit(NamedTuple):
     written: str | None
 
     @property
-    def found(self) -> str:
+    def actual(self) -> str:
         if isinstance(self.value, bool):
             return f"the boolean {shown(self.value)}"
         return f"the number {shown(self.value)}" if isinstance(self.value, int | float) else shown(self.value)
@@ -158,7 +158,7 @@ def _wrong_type(misfit: _Misfit) -> str:
     must = misfit.part.get("x-must", f"be {_TYPE_NAMES[misfit.wanted]}")
     scalar = not isinstance(misfit.value, dict | list)
     hint = "; quote it" if misfit.wanted == "string" and scalar and "x-must" not in misfit.part else ""
-    return f"must {must}, is {misfit.found}{hint}"
+    return f"must {must}, is {misfit.actual}{hint}"
 
 
 def _no_such_word(misfit: _Misfit) -> str:
@@ -170,7 +170,7 @@ def _no_such_word(misfit: _Misfit) -> str:
     elif isinstance(misfit.value, str):
         synonym = _SYNONYMS.get(misfit.value.lower())
         hint = f"; did you mean {shown(synonym)}?" if synonym in allowed else _hint(misfit.value, allowed)
-    return f"must be one of {', '.join(allowed)}, is {misfit.found}{hint}"
+    return f"must be one of {', '.join(allowed)}, is {misfit.actual}{hint}"
 
 
 def _empty(_misfit: _Misfit) -> str:
@@ -180,8 +180,8 @@ def _empty(_misfit: _Misfit) -> str:
 _WORDS: Mapping[str, Callable[[_Misfit], str]] = {
     "type": _wrong_type,
     "enum": _no_such_word,
-    "const": lambda misfit: f"must be {misfit.wanted}, is {misfit.found}",
-    "pattern": lambda misfit: f"must {misfit.part['x-must']}, is {misfit.found}",
+    "const": lambda misfit: f"must be {misfit.wanted}, is {misfit.actual}",
+    "pattern": lambda misfit: f"must {misfit.part['x-must']}, is {misfit.actual}",
     "minimum": lambda misfit: f"must be at least {misfit.wanted}, is {shown(misfit.value)}",
     "maximum": lambda misfit: f"must be at most {misfit.wanted}, is {shown(misfit.value)}",
     "maxLength": lambda misfit: f"must have at most {misfit.wanted} characters",

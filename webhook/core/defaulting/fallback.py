@@ -18,7 +18,8 @@ from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.changes.change import WHEN_UNSATISFIABLE, Change, Changes, with_changes
 from webhook.core.context import Context
-from webhook.core.defaulting.injection import Injection, Operation, annotation_patch, skip_reason
+from webhook.core.defaulting.injection import Injection, skip_reason
+from webhook.core.defaulting.record import Operation, annotation_patch
 from webhook.core.explain.reliefs import without_limits
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.lookup import profile_for

@@ -23,9 +23,7 @@ from webhook.core.api.types import (
     IGNORE,
     SCHEDULE_ANYWAY,
     LabelSelector,
-    NodeSelectorRequirement,
     ObjectMeta,
-    PodAffinityTerm,
     PodTemplate,
     SpreadConstraint,
 )
@@ -39,7 +37,7 @@ from webhook.core.api.well_known import (
 from webhook.core.api.written_selector import requirements, without_key
 from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.context import Context
-from webhook.core.decoders import decoder_of
+from webhook.core.defaulting.record import InjectionRecord, Operation, add_operation, annotation_patch
 from webhook.core.index.owners import Awaited, controller_kind, find_owner, most_replicas, owner_selector
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import domain_count, has_karpenter
@@ -51,9 +49,6 @@ from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usabl
 from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS, DefaultingType
 from webhook.core.workloads.kinds import DAEMON_SET, JOB, REPLICA_SET, REVISIONED, SELECTING, group_kind
 from webhook.core.yaml_text import plain
-
-Operation = Mapping[str, object]
-"""One operation of a JSON Patch: ``op``, ``path``, ``value``."""
 
 
 class SkipReason(StrEnum):
@@ -88,38 +83,12 @@ class Skip(Struct, frozen=True, gc=False):
     reason: SkipReason
 
 
-class InjectionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The annotation ``evenspread.io/injected``.
-
-    Attributes:
-        revision: The revision of the defaults, or of the plan of the SpreadGroup ``group``.
-        override: The name of the override in force.
-        constraints: The injected constraints.
-        filled: Indices of the pod's own constraints that got a selector. Then ``constraints`` is empty.
-        group: The name of the SpreadGroup.
-        pin: The plan's node requirement.
-        apart: The plan's anti-affinity terms.
-    """
-
-    revision: str
-    override: str | None = None
-    constraints: tuple[SpreadConstraint, ...] = ()
-    filled: tuple[int, ...] = ()
-    group: str | None = None
-    pin: NodeSelectorRequirement | None = None
-    apart: tuple[PodAffinityTerm, ...] = ()
-
-
 class Injection(Struct, frozen=True, kw_only=True):
     """All constraints of the pod after injection. ``patch`` is empty unless the mode is ``inject``."""
 
     constraints: tuple[SpreadConstraint, ...]
     record: InjectionRecord
     patch: tuple[Operation, ...] = ()
-
-
-_RECORD = decoder_of(InjectionRecord)
-_MAX_ANNOTATION_BYTES = 256 * 1024  # Source: apimachinery api/validation TotalAnnotationSizeLimitB
 
 
 def inject(pod: PodTemplate, namespace: str, within: Context, *, waited: bool = False) -> Injection | Skip | Awaited:
@@ -215,7 +184,7 @@ def _fill_selectors(pod: PodTemplate, defaults: Defaults, selector: LabelSelecto
         wanted, _ = _split_selector(selector, own.match_label_keys or (), pod.labels)
         constraints[number] = replace(own, label_selector=wanted)
         filled.append(number)
-        operations.append(_add(f"/spec/topologySpreadConstraints/{number}/labelSelector", plain(wanted)))
+        operations.append(add_operation(f"/spec/topologySpreadConstraints/{number}/labelSelector", plain(wanted)))
     record = InjectionRecord(revision=revision(defaults), filled=tuple(filled))
     return _with_record(pod, defaults, Injection(constraints=tuple(constraints), record=record), operations)
 
@@ -238,9 +207,9 @@ def _defaults(
         return Skip(SkipReason.NO_DEFAULTS)
     name = None if override is None else override.name
     record = InjectionRecord(revision=revision(defaults), override=name, constraints=constraints)
-    operation = _add("/spec/topologySpreadConstraints", plain(constraints))
+    operation = add_operation("/spec/topologySpreadConstraints", plain(constraints))
     if pod.spec is None:  # JSON Patch needs an existing parent
-        operation = _add("/spec", {"topologySpreadConstraints": plain(constraints)})
+        operation = add_operation("/spec", {"topologySpreadConstraints": plain(constraints)})
     return _with_record(pod, defaults, Injection(constraints=constraints, record=record), [operation])
 
 
@@ -330,42 +299,3 @@ def _with_record(
     if not defaults.injects:
         return injection
     return replace(injection, patch=(*operations, noted))
-
-
-def injected_constraints(pod: PodTemplate) -> tuple[SpreadConstraint, ...]:
-    """Return the injected constraints in the pod's annotation."""
-    record = injection_record(pod)
-    return () if record is None else record.constraints
-
-
-def injection_record(pod: PodTemplate) -> InjectionRecord | None:
-    """Return the injection record in the annotations of a pod or template. None if absent or unreadable."""
-    text = (pod.meta.annotations or {}).get(INJECTED_ANNOTATION)
-    if text is None:
-        return None
-    try:
-        return _RECORD.decode(text)
-    except msgspec.MsgspecError:
-        return None
-
-
-def annotation_patch(annotations: Mapping[str, str] | None, key: str, text: str) -> Operation | None:
-    """Return the operation that writes an annotation of an object with metadata.
-
-    None if all annotations together would exceed kube-apiserver's limit.
-
-    Source: api/validation/objectmeta.go ``ValidateAnnotationsSize``.
-    """
-    others = {name: value for name, value in (annotations or {}).items() if name != key}
-    # kube-apiserver would reject the pod for too large annotations, and evenspread would be the cause.
-    used = sum(len(part.encode()) for pair in others.items() for part in pair)
-    if used + len(key) + len(text.encode()) > _MAX_ANNOTATION_BYTES:
-        return None
-    if annotations is None:
-        return _add("/metadata/annotations", {key: text})
-    step = key.replace("~", "~0").replace("/", "~1")  # of a JSON Pointer
-    return _add(f"/metadata/annotations/{step}", text)
-
-
-def _add(path: str, value: object) -> Operation:
-    return {"op": "add", "path": path, "value": value}

@@ -94,7 +94,7 @@ def cost_and_limit(given: ReadObject, context: Context) -> tuple[bool, Reason | 
     return weigh(workload, nodes, grouped=any(selected))
 
 
-def with_unanswered_rules(found: Evaluation, policy: Policy, *, costly: bool = False) -> Evaluation:
+def with_unanswered_rules(evaluation: Evaluation, policy: Policy, *, costly: bool = False) -> Evaluation:
     """Add a finding for each rule that raised, or that the object's size kept from an answer.
 
     Otherwise a huge object, or one that makes a rule raise, would escape a rule on deny. `tooLarge: allow` in the
@@ -103,22 +103,24 @@ def with_unanswered_rules(found: Evaluation, policy: Policy, *, costly: bool = F
     if costly:
         missing = (
             replace(gap, reason=Missing.TOO_COSTLY.reason) if gap.reason.kind is Missing.NO_TIME else gap
-            for gap in found.not_evaluated
+            for gap in evaluation.not_evaluated
         )
-        found = replace(found, not_evaluated=tuple(missing))
-    if not found.not_evaluated or found.workload is None or policy.too_large == TooLarge.ALLOW:
-        return found
+        evaluation = replace(evaluation, not_evaluated=tuple(missing))
+    if not evaluation.not_evaluated or evaluation.workload is None or policy.too_large == TooLarge.ALLOW:
+        return evaluation
     # kube-apiserver itself checks the API rules for built-in kinds.
-    sure = API_RULES if found.workload.built_in else frozenset[str]()
+    sure = API_RULES if evaluation.workload.built_in else frozenset[str]()
     missed = [
         gap
-        for gap in found.not_evaluated
+        for gap in evaluation.not_evaluated
         if gap.reason.kind in OF_SIZE or (gap.fault is not None and gap.rule not in sure)
     ]
     if not missed:
-        return found
-    path = f"{found.workload.templates[0].path}spec" if found.workload.templates else "spec"
-    return replace(found, findings=in_report_order((*found.findings, *(_unanswered(gap, path) for gap in missed))))
+        return evaluation
+    path = f"{evaluation.workload.templates[0].path}spec" if evaluation.workload.templates else "spec"
+    return replace(
+        evaluation, findings=in_report_order((*evaluation.findings, *(_unanswered(gap, path) for gap in missed)))
+    )
 
 
 def evaluation_without_answers(kind: GroupKind, why: Reason, error: Exception | None = None) -> Evaluation:

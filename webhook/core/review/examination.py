@@ -41,21 +41,23 @@ def examine(
     stated = stated_type(raw)
     here = replace(context, offline=True)
     try:
-        found, strict = _exactly(raw, stated, here)
+        evaluation, strict = _exactly(raw, stated, here)
     except DecodeError as error:
-        found, strict = Evaluation(None, (), decode_error=error), ()
-    if found.decode_error is not None:
-        wrong = wrong_type(found.decode_error, lambda: parse_object(raw), as_written)
-        found = replace(found, findings=(wrong, *(each for each in found.findings if each.rule != wrong.rule)))
-    workload = found.workload
+        evaluation, strict = Evaluation(None, (), decode_error=error), ()
+    if evaluation.decode_error is not None:
+        wrong = wrong_type(evaluation.decode_error, lambda: parse_object(raw), as_written)
+        evaluation = replace(
+            evaluation, findings=(wrong, *(each for each in evaluation.findings if each.rule != wrong.rule))
+        )
+    workload = evaluation.workload
     meta = workload.meta if workload else read_meta(raw)
     target = target_of(meta, stated.kind or "", meta.namespace or here.namespace, meta.name, here.index)
     return Examination(
         workload=workload,
-        findings=judge(found, here, target, meta),
-        not_evaluated=found.not_evaluated,
-        decode_error=found.decode_error,
-        warnings=strict + (_api_warnings(workload, found) if workload is not None and workload.built_in else ()),
+        findings=judge(evaluation, here, target, meta),
+        not_evaluated=evaluation.not_evaluated,
+        decode_error=evaluation.decode_error,
+        warnings=strict + (_api_warnings(workload, evaluation) if workload is not None and workload.built_in else ()),
     )
 
 
@@ -71,13 +73,13 @@ def _exactly(
     given = read_object(kept, stated, context.policy)
     if limit := cost_and_limit(given, context)[1]:
         return evaluate_object(given, context, limit), strict
-    found = evaluate_object(given, context)
+    evaluation = evaluate_object(given, context)
     written = Written(
-        raw=raw, stated=stated, embedded=context.policy.workloads, workload=found.workload, warnings=strict
+        raw=raw, stated=stated, embedded=context.policy.workloads, workload=evaluation.workload, warnings=strict
     )
-    found = _without_repeated_unknown_fields(found.with_answers((*evaluate_written(written),)))
+    evaluation = _without_repeated_unknown_fields(evaluation.with_answers((*evaluate_written(written),)))
     if not context.fixes:
-        return found, strict
+        return evaluation, strict
 
     def again(changed: Mapping[str, object]) -> tuple[RuleAnswer, ...]:
         return _exactly(changed, stated_type(changed), replace(context, fixes=False))[0].answers
@@ -85,23 +87,23 @@ def _exactly(
     def speaks_against(finding: Finding) -> bool:
         # A moved field can reveal findings that existed before. Only severe ones count against the edit.
         severity = finding.severity or BY_ID[finding.rule].severity
-        hidden = severity is not Severity.HIGH and (context.index is None or is_moot(finding, found.findings))
+        hidden = severity is not Severity.HIGH and (context.index is None or is_moot(finding, evaluation.findings))
         return warns_by_default(finding) and not hidden
 
     rules = OFFLINE if context.index is None else BY_ID.keys() - API_RULES
-    return found.with_fixes(tried_as_a_whole(found.answers, rules, raw, again, speaks_against)), strict
+    return evaluation.with_fixes(tried_as_a_whole(evaluation.answers, rules, raw, again, speaks_against)), strict
 
 
-def _without_repeated_unknown_fields(found: Evaluation) -> Evaluation:
+def _without_repeated_unknown_fields(evaluation: Evaluation) -> Evaluation:
     """Drop an unknown-field finding if another rule has one at its path, and so knows the intended field."""
-    elsewhere = {finding.path for finding in found.findings if finding.rule != UNKNOWN_FIELD.id}
-    kept = (each for each in found.findings if each.rule != UNKNOWN_FIELD.id or each.path not in elsewhere)
-    return replace(found, findings=tuple(kept))
+    elsewhere = {finding.path for finding in evaluation.findings if finding.rule != UNKNOWN_FIELD.id}
+    kept = (each for each in evaluation.findings if each.rule != UNKNOWN_FIELD.id or each.path not in elsewhere)
+    return replace(evaluation, findings=tuple(kept))
 
 
-def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
+def _api_warnings(workload: Workload, evaluation: Evaluation) -> tuple[str, ...]:
     """Return kube-apiserver's warnings. It sends none for an object it rejects."""
-    if any(finding.rule in API_RULES for finding in found.findings) or not reaches_template(workload):
+    if any(finding.rule in API_RULES for finding in evaluation.findings) or not reaches_template(workload):
         return ()
     return tuple(
         warning

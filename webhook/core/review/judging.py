@@ -48,13 +48,15 @@ def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: Rea
     )
 
 
-def judge(found: Evaluation, context: Context, target: MatchedObject, meta: ObjectMeta) -> tuple[JudgedFinding, ...]:
+def judge(
+    evaluation: Evaluation, context: Context, target: MatchedObject, meta: ObjectMeta
+) -> tuple[JudgedFinding, ...]:
     """Decide the mode of each finding, and drop findings with mode off."""
     policy = context.policy
     ceiling = ceiling_for(policy, target.namespace, target.namespace_labels)
-    annotated = _annotated(found.workload, meta) if policy.annotations.exempt != Exempts.NONE else frozenset()
+    annotated = _annotated(evaluation.workload, meta) if policy.annotations.exempt != Exempts.NONE else frozenset()
     judged = []
-    for finding in found.findings:
+    for finding in evaluation.findings:
         rule = BY_ID[finding.rule]
         # The configured mode, then the ceiling of the namespace, then exemptions. Each step can only lower the mode.
         configured = mode_for(policy, rule.id, _default(finding), rule.since)

@@ -17,7 +17,8 @@ from webhook.core.api.well_known import INJECTED_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.budget import Reason
 from webhook.core.context import Context
-from webhook.core.defaulting.injection import InjectionRecord, Operation, annotation_patch, injection_record, opted_out
+from webhook.core.defaulting.injection import opted_out
+from webhook.core.defaulting.record import InjectionRecord, Operation, annotation_patch, injection_record
 from webhook.core.groups.delivery import NO_PLAN, stored_shard_plan, with_shard_plan
 from webhook.core.groups.group import Fields, ShardPlan
 from webhook.core.groups.reading import Membership, memberships

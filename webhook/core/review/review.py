@@ -104,8 +104,10 @@ def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decis
     policy, controlled = here.policy, is_controller(request.user, here.policy)
     if policy.too_large == TooLarge.ALLOW or controlled or request.object is None or _changes_metadata_only(request):
         return Decision(reason="internal error", audit={"error": "internal"}, fault=error)
-    found = evaluation_without_answers(group_kind(request.api_version, request.kind), Missing.RULE_FAILED.reason, error)
-    decision = _denied_unanswered(request, here, found, read_meta(request.object))
+    evaluation = evaluation_without_answers(
+        group_kind(request.api_version, request.kind), Missing.RULE_FAILED.reason, error
+    )
+    decision = _denied_unanswered(request, here, evaluation, read_meta(request.object))
     return replace(decision, audit={**decision.audit, "error": "internal"}, fault=error)
 
 
@@ -127,13 +129,15 @@ def decide_unread(request: AdmissionRequest, context: Context, why: Reason, *, m
     return replace(decision, reason=why.text, warnings=not_read(why.text) if decision.allowed else ())
 
 
-def _denied_unanswered(request: AdmissionRequest, here: Context, found: Evaluation, meta: ObjectMeta) -> Decision:
-    judged = drop_undenied_unanswered(_judged(request, here, found, meta))
-    return _decide(request, here.policy, found, judged[:1], warns=False)
+def _denied_unanswered(request: AdmissionRequest, here: Context, evaluation: Evaluation, meta: ObjectMeta) -> Decision:
+    judged = drop_undenied_unanswered(_judged(request, here, evaluation, meta))
+    return _decide(request, here.policy, evaluation, judged[:1], warns=False)
 
 
-def _judged(request: AdmissionRequest, here: Context, found: Evaluation, meta: ObjectMeta) -> tuple[JudgedFinding, ...]:
-    judged = _by_policy(request, here, found, meta)
+def _judged(
+    request: AdmissionRequest, here: Context, evaluation: Evaluation, meta: ObjectMeta
+) -> tuple[JudgedFinding, ...]:
+    judged = _by_policy(request, here, evaluation, meta)
     if request.sub_resource:
         judged = capped_for_scale(judged)
     if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
@@ -183,13 +187,13 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Context, *, wa
 
 
 def _by_policy(
-    request: AdmissionRequest, here: Context, found: Evaluation, meta: ObjectMeta
+    request: AdmissionRequest, here: Context, evaluation: Evaluation, meta: ObjectMeta
 ) -> tuple[JudgedFinding, ...]:
-    return judge(found, here, target_of(meta, request.kind, request.namespace, request.name, here.index), meta)
+    return judge(evaluation, here, target_of(meta, request.kind, request.namespace, request.name, here.index), meta)
 
 
-def _meta_of(found: Evaluation) -> ObjectMeta:
-    return found.workload.meta if found.workload else _NO_META
+def _meta_of(evaluation: Evaluation) -> ObjectMeta:
+    return evaluation.workload.meta if evaluation.workload else _NO_META
 
 
 def _evaluated(given: ReadObject, context: Context) -> Evaluation | None:
@@ -205,10 +209,10 @@ def _evaluated(given: ReadObject, context: Context) -> Evaluation | None:
             return with_unanswered_rules(evaluate_object(given, without_search, limit), context.policy, costly=costly)
         out_of_time = replace(context, budget=replace(budget, unjudged=Missing.TOO_COSTLY))
         return with_unanswered_rules(evaluate_object(given, out_of_time, limit), context.policy)
-    found = evaluate_object(given, context, limit)
-    if not budget.may_search and any(each.needs_search for each in found.not_evaluated):
+    evaluation = evaluate_object(given, context, limit)
+    if not budget.may_search and any(each.needs_search for each in evaluation.not_evaluated):
         return None
-    return with_unanswered_rules(found, context.policy, costly=costly)
+    return with_unanswered_rules(evaluation, context.policy, costly=costly)
 
 
 def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Context) -> bool:
@@ -229,24 +233,26 @@ def _lacks_only_the_namespace(namespace: str, context: Context) -> bool:
 
 
 def _with_fixes(
-    found: Evaluation, judged: Sequence[JudgedFinding], context: Context
+    evaluation: Evaluation, judged: Sequence[JudgedFinding], context: Context
 ) -> tuple[Evaluation, tuple[JudgedFinding, ...]]:
     """Test the fixes of denials and drop those that fail. Admission shows no other fixes."""
     denied = [each.finding for each in judged if each.mode is Mode.DENY and each.finding.edits]
-    if found.workload is None or not denied:
-        return found, tuple(judged)
-    subject = Subject(workload=found.workload, placed=place(found.workload), context=context)
+    if evaluation.workload is None or not denied:
+        return evaluation, tuple(judged)
+    subject = Subject(workload=evaluation.workload, placed=place(evaluation.workload), context=context)
     tried = with_tried_fixes(denied, subject)
     tested = dict(zip(map(id, denied), tried.findings, strict=True))
     fixed = tuple(replace(each, finding=tested.get(id(each.finding), each.finding)) for each in judged)
-    return replace(found, not_evaluated=noted((*found.not_evaluated, *tried.faults))), fixed
+    return replace(evaluation, not_evaluated=noted((*evaluation.not_evaluated, *tried.faults))), fixed
 
 
-def _clean(found: Evaluation) -> Decision:
-    if not found.not_evaluated and found.feasibility is None:
+def _clean(evaluation: Evaluation) -> Decision:
+    if not evaluation.not_evaluated and evaluation.feasibility is None:
         return _CLEAN
     return Decision(
-        not_evaluated=found.not_evaluated, feasibility=found.feasibility, audit=_feasibility_note(found.feasibility)
+        not_evaluated=evaluation.not_evaluated,
+        feasibility=evaluation.feasibility,
+        audit=_feasibility_note(evaluation.feasibility),
     )
 
 
@@ -303,20 +309,20 @@ def _parts_but_replicas(workload: Workload) -> tuple[object, ...]:
 
 
 def _decide(
-    request: AdmissionRequest, policy: Policy, found: Evaluation, judged: Sequence[JudgedFinding], *, warns: bool
+    request: AdmissionRequest, policy: Policy, evaluation: Evaluation, judged: Sequence[JudgedFinding], *, warns: bool
 ) -> Decision:
     denied = [each.finding for each in judged if each.mode is Mode.DENY]
     warned = [each.finding for each in judged if each.mode is Mode.WARN] if warns else []
-    own = request.name or (found.workload.meta.generate_name if found.workload else "")
+    own = request.name or (evaluation.workload.meta.generate_name if evaluation.workload else "")
     name = f"{request.kind} {request.namespace}/{own}".removesuffix("/")
     return Decision(
         allowed=not denied,
         message=denial(name, denied, policy.messages) if denied else "",
         findings=tuple(judged),
-        not_evaluated=found.not_evaluated,
+        not_evaluated=evaluation.not_evaluated,
         warnings=warnings_of(warned),
-        feasibility=found.feasibility,
-        audit={**_audit(judged), **_feasibility_note(found.feasibility)},
+        feasibility=evaluation.feasibility,
+        audit={**_audit(judged), **_feasibility_note(evaluation.feasibility)},
     )
 
 

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from webhook.core.api.selectors import Selector
 from webhook.core.coming_pods.next_pod import ComingPod
-from webhook.core.defaulting.injection import Injection, injected_constraints
+from webhook.core.defaulting.injection import Injection
+from webhook.core.defaulting.record import injected_constraints
 from webhook.core.explain.explanation import Balance, balances_of
 from webhook.core.index import node_sets
 from webhook.core.index.label_column import Column

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from webhook.core.api.types import IGNORE
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.changes.change import NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY, WHEN_UNSATISFIABLE, Change
-from webhook.core.defaulting.injection import injected_constraints
+from webhook.core.defaulting.record import injected_constraints
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.fixes import Fix
