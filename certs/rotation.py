@@ -115,7 +115,7 @@ def usable_authorities(held: Authorities | None, now: datetime, lives: Lifetimes
         if authority_fault(held.signing, now, lives) is None:
             return held
         if held.coming is not None and authority_fault(held.coming, now, lives) is None:
-            return _changed_over(held, held.coming, now)
+            return _change_over(held, held.coming, now)
     fresh = issue_authority(now, life=lives.authority)
     return Authorities(signing=fresh, since=now, trusted=certificates_in(fresh.certificate))
 
@@ -134,14 +134,14 @@ def next_authorities(held: Authorities | None, now: datetime, lives: Lifetimes, 
         return ready
     if ready.coming is not None:
         if authority_fault(ready.coming, now, lives) is not None:  # issued by a wrong clock
-            return _announced(ready, now, lives)
+            return _announce(ready, now, lives)
         waited = now >= issued(ready.coming.certificate) + lives.overlap
-        return _changed_over(ready, ready.coming, now) if published and waited else ready
+        return _change_over(ready, ready.coming, now) if published and waited else ready
     if len(ready.trusted) > 1:
         # A replica with the old Secret may still sign with the former CA for a moment.
         ended = now >= ready.since + lives.leaf + lives.overlap
         return replace(ready, trusted=certificates_in(ready.signing.certificate)) if ended else ready
-    return _announced(ready, now, lives) if renewal_due(ready.signing.certificate, now) else ready
+    return _announce(ready, now, lives) if renewal_due(ready.signing.certificate, now) else ready
 
 
 def authority_fault(authority: Pair, now: datetime, lives: Lifetimes) -> str | None:
@@ -182,14 +182,14 @@ def leaf_due(leaf: bytes, authorities: Authorities, name: str, now: datetime, li
     return trust_fault(leaf, authorities.signing.certificate, name, ahead)
 
 
-def _announced(held: Authorities, now: datetime, lives: Lifetimes) -> Authorities:
+def _announce(held: Authorities, now: datetime, lives: Lifetimes) -> Authorities:
     coming = issue_authority(now, life=lives.authority)
-    return replace(held, coming=coming, trusted=_together(held.signing.certificate, coming.certificate))
+    return replace(held, coming=coming, trusted=_bundle_of(held.signing.certificate, coming.certificate))
 
 
-def _changed_over(held: Authorities, coming: Pair, now: datetime) -> Authorities:
-    return Authorities(signing=coming, since=now, trusted=_together(coming.certificate, held.signing.certificate))
+def _change_over(held: Authorities, coming: Pair, now: datetime) -> Authorities:
+    return Authorities(signing=coming, since=now, trusted=_bundle_of(coming.certificate, held.signing.certificate))
 
 
-def _together(*certificates: bytes) -> tuple[bytes, ...]:
+def _bundle_of(*certificates: bytes) -> tuple[bytes, ...]:
     return certificates_in(b"".join(certificates))

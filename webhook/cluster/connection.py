@@ -56,7 +56,7 @@ class ClusterError(Exception):
 
 
 class RefusedError(ClusterError):
-    """The API server answers with an error. It forbids a retry for ``retry_after`` seconds."""
+    """The API server answers with an error. Do not retry within ``retry_after`` seconds."""
 
     def __init__(self, status: int, message: str, *, retry_after: float = 0.0) -> None:
         super().__init__(f"{status} {bounded(message)}".rstrip())
@@ -166,7 +166,7 @@ class Stream:
                 parts, size = [rest], len(rest)
 
     def end(self) -> None:
-        """End the stream for its reader."""
+        """Close the stream, so that its reader sees the end."""
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # it has already ended
             self._response.shutdown()
 

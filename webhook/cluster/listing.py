@@ -212,10 +212,10 @@ def list_pages(
                 raise NotListedError(paging.title, refusal) from refusal
             else:
                 lasting = status < _OVERLOADED and not paging.is_outdated(refusal)
-                failures = _tried(failures, refusal, lasting=lasting)
+                failures = _count_failure(failures, refusal, lasting=lasting)
                 pause.sleep(min(max(refusal.retry_after, pause.first * 2 ** (failures - 1)), _LONGEST_WAIT))
         except ClusterError as error:
-            failures = _tried(failures, error)
+            failures = _count_failure(failures, error)
             pause.sleep(pause.first * 2 ** (failures - 1))
         else:
             more = paging.turn_to(page.metadata.continue_)
@@ -249,7 +249,7 @@ def _read_page(paging: Paging) -> RawPage:
         return read_raw_page(paging.body(stream))
 
 
-def _tried(failures: int, error: ClusterError, *, lasting: bool = False) -> int:
+def _count_failure(failures: int, error: ClusterError, *, lasting: bool = False) -> int:
     """Count a failure. Raises the error after too many failures, or if waiting cannot help."""
     if lasting or failures + 1 >= _TRIES:
         raise error

@@ -219,7 +219,7 @@ class Reflector:
                 return 0.0
             self._list()
         except RefusedError as refusal:
-            return self._refused(refusal, renewals)
+            return self._handle_refusal(refusal, renewals)
         except ClusterError as error:
             return self._failed(str(error))
         except Exception as error:  # noqa: BLE001 without the thread, the index would become stale unnoticed
@@ -245,7 +245,7 @@ class Reflector:
             self._seen = {} if self._known else self._known
         page, unread = read_page(body, self._paging.reader())
         self._unanswered = 0
-        self._take([("ADDED", value) for value in page.values], unread)
+        self._pass_on([("ADDED", value) for value in page.values], unread)
         if self._seen is not self._known:
             for meta in (*map(meta_of, page.values), *(meta for meta, _ in unread)):
                 self._seen.setdefault(meta.namespace, {})[meta.name] = meta.uid
@@ -256,7 +256,7 @@ class Reflector:
             raise ClusterError("the list has no resourceVersion")
         self._reconcile()
         self._version = page.version
-        self._well()
+        self._mark_recovered()
 
     def _watch(self) -> float:
         began, opened, heard = self._pace.now(), False, False
@@ -279,7 +279,7 @@ class Reflector:
                         return 0.0
                     heard = True
                     self._read(lines, read)
-                    self._well()
+                    self._mark_recovered()
         except SilenceError:
             if heard:
                 raise
@@ -316,14 +316,14 @@ class Reflector:
                 if event is not None:
                     changes.append((event, change.value))
         finally:
-            self._take(changes, tuple(unread.values()))
+            self._pass_on(changes, tuple(unread.values()))
             self._events += len(changes)
             self._version = version
             self._contact = self._pace.now()
 
     # -- known objects
 
-    def _take(self, changes: Sequence[tuple[Event, ApiObject]], unread: Sequence[LeftOutObject] = ()) -> None:
+    def _pass_on(self, changes: Sequence[tuple[Event, ApiObject]], unread: Sequence[LeftOutObject] = ()) -> None:
         """Pass changes to the sink, and record left-out objects. ``unread`` objects cannot be decoded."""
         if unread:
             read = self._paging.reader()
@@ -351,7 +351,7 @@ class Reflector:
                 for name, uid in names.items()
                 if name not in seen.get(namespace, {})
             ]
-            self._take([("DELETED", name_only(meta, read)) for meta in gone])
+            self._pass_on([("DELETED", name_only(meta, read)) for meta in gone])
         self._known, self._seen = seen, {}
 
     def _leave_out(self, meta: ObjectMeta, why: str) -> None:
@@ -369,14 +369,14 @@ class Reflector:
 
     # -- state and failures
 
-    def _well(self) -> None:
+    def _mark_recovered(self) -> None:
         if self._fault:
             _log.info("the watch has recovered", extra={"fields": self._fields()})
         if not self._synced:
             self._on_listed()
         self._synced, self._tried, self._off, self._fault = True, True, False, ""
 
-    def _refused(self, refusal: RefusedError, renewals: int) -> float:
+    def _handle_refusal(self, refusal: RefusedError, renewals: int) -> float:
         if self._paging.is_outdated(refusal):
             self._begin_anew()
         elif refusal.status == HTTPStatus.UNAUTHORIZED:
@@ -386,12 +386,12 @@ class Reflector:
                 return self._failed(str(error))
             return self._failed(str(refusal))
         elif refusal.status == HTTPStatus.FORBIDDEN:
-            return self._without(refusal, f"{refusal}; grant list and watch of {self._paging.title}")
+            return self._turn_off(refusal, f"{refusal}; grant list and watch of {self._paging.title}")
         elif refusal.status == HTTPStatus.NOT_FOUND:
-            return self._missing(refusal)
+            return self._handle_missing(refusal)
         return max(self._failed(str(refusal)), min(refusal.retry_after, self._timing.longest_asked))
 
-    def _missing(self, refusal: RefusedError) -> float:
+    def _handle_missing(self, refusal: RefusedError) -> float:
         """Handle a 404: try the next version. Without a further version, the kind has no objects."""
         another = self._paging.try_next_version()
         self._begin_anew()
@@ -404,9 +404,9 @@ class Reflector:
             self._contact = self._pace.now()  # the kind is known to be absent
             self._off, self._tried, self._fault = True, True, ""
             return self._timing.off
-        return self._without(refusal, str(refusal))
+        return self._turn_off(refusal, str(refusal))
 
-    def _without(self, refusal: RefusedError, text: str) -> float:
+    def _turn_off(self, refusal: RefusedError, text: str) -> float:
         seconds = max(self._failed(text), refusal.retry_after)
         if self._resource.required:
             return max(seconds, self._timing.longest_wait)

@@ -71,7 +71,9 @@ class Replicas:
         status, now = self._status()
         condition = _condition(status, "Available")
         good = condition.get("status") == "True"
-        return self._lasts("available", _ENDPOINT_SECONDS, condition.get("lastTransitionTime") if good else None, now)
+        return self._is_old_enough(
+            "available", _ENDPOINT_SECONDS, condition.get("lastTransitionTime") if good else None, now
+        )
 
     def settled(self) -> bool:
         """Whether every replica has the Deployment's template, and the former replicas have ended.
@@ -85,7 +87,9 @@ class Replicas:
         good = status.get("observed") and all(
             status.get(name, 0) == wanted for name in ("replicas", "updatedReplicas", "availableReplicas")
         )
-        return self._lasts("settled", self._settle_seconds, condition.get("lastUpdateTime", "") if good else None, now)
+        return self._is_old_enough(
+            "settled", self._settle_seconds, condition.get("lastUpdateTime", "") if good else None, now
+        )
 
     def _status(self) -> tuple[Mapping[str, Any], datetime | None]:
         """Read the Deployment's status and the server's time; add ``wanted`` (replicas) and ``observed``."""
@@ -95,7 +99,7 @@ class Replicas:
         observed = status.get("observedGeneration", 0) >= generation
         return {**status, "wanted": spec.get("replicas", 1), "observed": observed}, answer.date
 
-    def _lasts(self, state: str, seconds: float, since: str | None, now: datetime | None) -> bool:
+    def _is_old_enough(self, state: str, seconds: float, since: str | None, now: datetime | None) -> bool:
         """Whether a state is old enough, by the API server's times or by the time since its first observation."""
         if since is None:
             self._since.pop(state, None)
@@ -175,7 +179,7 @@ class AuthorityUpkeep:
             self._complete(None)
             return
         secret, lives = self._secret
-        held, now = self._ensured(secret, lives)
+        held, now = self._store_usable_ca(secret, lives)
         published = self._complete(held, keeping=now < held.since + min(_FOLLOW, lives.overlap))
         following = held
         if next_authorities(held, now, lives, published=published) != held:
@@ -190,7 +194,7 @@ class AuthorityUpkeep:
             _log.info("advanced the CA rotation", extra={"fields": fields})
         self.expires = expires(following.signing.certificate)
 
-    def _ensured(self, secret: CaSecret, lives: Lifetimes) -> tuple[Authorities, datetime]:
+    def _store_usable_ca(self, secret: CaSecret, lives: Lifetimes) -> tuple[Authorities, datetime]:
         """Return the Secret's content with a usable CA. A new CA is trusted before it is stored."""
         held, now = secret.read()
         ready = usable_authorities(held, now, lives)

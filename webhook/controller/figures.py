@@ -38,17 +38,17 @@ class ScanFigures(Collector):
     def collect(self) -> Iterator[Metric]:
         scanner = self._scanner
         yield CounterMetricFamily("evenspread_scan_cpu_seconds", "Processor time of scans.", value=scanner.used)
-        yield from self._written()
+        yield from self._write_metrics()
         if scanner.feed is not None:
             yield from ClusterFigures(scanner.feed.watch_states).collect()
-        yield from _of_groups(scanner.groups)
+        yield from _group_metrics(scanner.groups)
         latest = scanner.latest
         if latest is not None:
-            yield from _taken(latest)
-            yield from _found(latest.scan)
-            yield from _skews(latest.scan.workloads, every=scanner.settings.all_workloads)
+            yield from _cost_metrics(latest)
+            yield from _result_metrics(latest.scan)
+            yield from _skew_metrics(latest.scan.workloads, every=scanner.settings.all_workloads)
 
-    def _written(self) -> Iterator[Metric]:
+    def _write_metrics(self) -> Iterator[Metric]:
         reports, events = self._scanner.reports, self._scanner.events
         if reports is not None:
             api = GaugeMetricFamily("evenspread_report_api", "1 for the API of the reports.", labels=["api"])
@@ -76,7 +76,7 @@ class ScanFigures(Collector):
             yield events_written
 
 
-def _of_groups(groups: GroupReconciler) -> Iterator[Metric]:
+def _group_metrics(groups: GroupReconciler) -> Iterator[Metric]:
     """Yield conditions and broken caps, if there are groups. Broken caps are limited to `_MOST_CAPS` series."""
     known_groups = [*groups.found.values()]
     if not known_groups:
@@ -100,7 +100,7 @@ def _of_groups(groups: GroupReconciler) -> Iterator[Metric]:
             if is_broken(spread):
                 labels = (known.group.meta.namespace, known.group.meta.name, spread.topology_key)
                 broken[labels] = max(broken.get(labels, 0), max(spread.domains.values()) - spread.cap)
-    for of_cap, pods in _of_each_namespace(broken.items(), _MOST_CAPS):
+    for of_cap, pods in _take_in_turns(broken.items(), _MOST_CAPS):
         above.add_metric(of_cap, pods)
     yield above
     yield GaugeMetricFamily(
@@ -118,7 +118,7 @@ def _of_groups(groups: GroupReconciler) -> Iterator[Metric]:
     yield writes
 
 
-def _of_each_namespace(rows: Iterable[tuple[_Labels, _Value]], most: int) -> list[tuple[_Labels, _Value]]:
+def _take_in_turns(rows: Iterable[tuple[_Labels, _Value]], most: int) -> list[tuple[_Labels, _Value]]:
     """Select ``most`` rows in turns: the first of each namespace, then the second of each.
 
     So a namespace with many rows does not displace another namespace, or its alert. The first label is the namespace.
@@ -130,14 +130,14 @@ def _of_each_namespace(rows: Iterable[tuple[_Labels, _Value]], most: int) -> lis
     return [row for _, row in sorted(turns, key=itemgetter(0))[:most]]
 
 
-def _taken(latest: FinishedScan) -> Iterator[Metric]:
+def _cost_metrics(latest: FinishedScan) -> Iterator[Metric]:
     yield GaugeMetricFamily("evenspread_scan_duration_seconds", "Duration of the last scan.", value=latest.seconds)
     yield GaugeMetricFamily(
         "evenspread_scan_last_success_timestamp_seconds", "End of the last scan.", value=latest.ended
     )
 
 
-def _found(scan: ClusterScan) -> Iterator[Metric]:
+def _result_metrics(scan: ClusterScan) -> Iterator[Metric]:
     yield GaugeMetricFamily("evenspread_scan_workloads", "Workloads in the last scan.", value=len(scan.workloads))
     yield GaugeMetricFamily(
         "evenspread_would_deny",
@@ -163,7 +163,7 @@ def _found(scan: ClusterScan) -> Iterator[Metric]:
         ((workload.namespace, workload.kind, workload.name), workload.pending.get(PendingCause.SPREAD, 0))
         for workload in worst
     )
-    for labels, count in _of_each_namespace((workload for workload in pods if workload[1]), _MOST_WAITING):
+    for labels, count in _take_in_turns((workload for workload in pods if workload[1]), _MOST_WAITING):
         waiting.add_metric(labels, count)
     yield waiting
     losses = GaugeMetricFamily(
@@ -177,7 +177,7 @@ def _found(scan: ClusterScan) -> Iterator[Metric]:
     yield losses
 
 
-def _skews(workloads: Iterable[ScannedWorkload], *, every: bool) -> Iterator[Metric]:
+def _skew_metrics(workloads: Iterable[ScannedWorkload], *, every: bool) -> Iterator[Metric]:
     skew = GaugeMetricFamily(
         "evenspread_skew",
         "Difference in counted pods (all that the selector matches) between the fullest and the emptiest domain, of "
@@ -195,7 +195,7 @@ def _skews(workloads: Iterable[ScannedWorkload], *, every: bool) -> Iterator[Met
             # A workload may have several constraints with a key, from selectors or templates.
             if labels not in worst or row.skew - row.max_skew > (worst[labels].skew or 0) - worst[labels].max_skew:
                 worst[labels] = row
-    for labels, row in _of_each_namespace(worst.items(), _MOST_SKEWS):
+    for labels, row in _take_in_turns(worst.items(), _MOST_SKEWS):
         skew.add_metric(labels, row.skew or 0)
         limit.add_metric(labels, row.max_skew)
     yield skew

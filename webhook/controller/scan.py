@@ -189,11 +189,11 @@ class Scanner:
         except _LostError:
             self._drop_state()
         except ClusterError as error:
-            return self._failed(f"waiting: {error}")
+            return self._set_fault(f"waiting: {error}")
         except Exception as error:  # noqa: BLE001 any error: the next scan may succeed
             _log.error("the scan failed because of a bug", extra={"fields": exception_fields(error)})
             self._running = None
-            return self._failed(f"failed because of a bug: {type(error).__name__}")
+            return self._set_fault(f"failed because of a bug: {type(error).__name__}")
         else:
             self._failures, self.fault = 0, ""
         return _LOOK_SECONDS
@@ -207,7 +207,7 @@ class Scanner:
         """
         round_ = self._running
         if round_ is None or self._clock() > round_.began + 2 * self.settings.interval:
-            round_ = self._running = self._begun(feed)
+            round_ = self._running = self._start_scan(feed)
         for gathered in round_.lister.objects():
             # A restarted list delivers an object twice.
             for scanned in self._evaluate(gathered, round_, feed):
@@ -226,7 +226,7 @@ class Scanner:
         fields = {"workloads": len(scan.workloads), "seconds": round(self.latest.seconds, 1)}
         _log.info("scanned", extra={"fields": fields | {"processorSeconds": round(self.latest.used, 1)}})
 
-    def _begun(self, feed: Feed) -> _RunningScan:
+    def _start_scan(self, feed: Feed) -> _RunningScan:
         if self.reports is not None:
             self.reports.begin()
         if self.events is not None:
@@ -247,7 +247,7 @@ class Scanner:
             with feed.lock:
                 until, slice_ = time.monotonic() + _SLICE_SECONDS, list[ScannedWorkload]()
                 while left and time.monotonic() < until:
-                    scanned = _scanned(left.pop(), within, round_)
+                    scanned = _scan_object(left.pop(), within, round_)
                     if scanned is not None:
                         slice_.append(scanned)
             for scanned_workload in slice_:
@@ -304,7 +304,7 @@ class Scanner:
             lines["groups"] = self.groups.fault
         return lines
 
-    def _failed(self, text: str) -> float:
+    def _set_fault(self, text: str) -> float:
         fault = bounded(text)
         if fault != self.fault:
             _log.warning("the scan: %s", fault)
@@ -327,7 +327,7 @@ def _iso(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def _scanned(one: ObjectJson, within: ScanContext, round_: _RunningScan) -> ScannedWorkload | None:
+def _scan_object(one: ObjectJson, within: ScanContext, round_: _RunningScan) -> ScannedWorkload | None:
     """Evaluate an object. None without a result: not a workload, or out of time."""
     try:
         return call_within(_MOST_SECONDS, partial(scan_workload, one, within))

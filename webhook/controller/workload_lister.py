@@ -79,12 +79,12 @@ class WorkloadLister:
             ClusterError: The API server does not answer.
         """
         while self._left:
-            yield from self._of_kind(self._left[0])
+            yield from self._list_kind(self._left[0])
             self._left.pop(0)
         if self._pods is None:
-            self._pods = self._representatives()
+            self._pods = self._choose_pods()
         while self._pods:
-            yield [document for pod in self._pods[:_PAGE] if (document := self._pod(pod)) is not None]
+            yield [document for pod in self._pods[:_PAGE] if (document := self._get_pod(pod)) is not None]
             del self._pods[:_PAGE]
 
     def _is_listed(self, resource: Resource) -> bool:
@@ -92,10 +92,10 @@ class WorkloadLister:
         read = constraint_paths(version, resource.kind, self._embedded)
         return bool(read) and group_kind(version, resource.kind) != POD
 
-    def _of_kind(self, resource: Resource) -> Iterator[list[ObjectJson]]:
+    def _list_kind(self, resource: Resource) -> Iterator[list[ObjectJson]]:
         try:
             for page in list_pages(self._server, resource, pause=self._pause):
-                yield [document for item in page.items if (document := self._taken(item, page.of)) is not None]
+                yield [document for item in page.items if (document := self._kept_object(item, page.of)) is not None]
         except NotListedError as error:
             kind = group_kind(resource.api_versions[0], resource.kind)
             self.unread.add(kind)
@@ -104,7 +104,7 @@ class WorkloadLister:
             fields = {"resource": error.resource, "why": bounded(str(error))}
             _log.info("a kind of workload cannot be listed", extra={"fields": fields})
 
-    def _taken(self, item: Raw, type_meta: TypeMeta) -> ObjectJson | None:
+    def _kept_object(self, item: Raw, type_meta: TypeMeta) -> ObjectJson | None:
         """Return the object. None if a listed object created it, or it cannot be decoded."""
         try:
             meta = read_nested(_NAMED.decode, bytes(item)).meta
@@ -116,7 +116,7 @@ class WorkloadLister:
         except _UNREADABLE:
             return None
 
-    def _representatives(self) -> list[UnownedPod]:
+    def _choose_pods(self) -> list[UnownedPod]:
         """Return a pod of each controller of an unlisted kind, and pods without a controller, up to the limit."""
         seen, candidates, of_namespace = (
             set[tuple[str, str, str, str]](),
@@ -140,7 +140,7 @@ class WorkloadLister:
         candidates.sort(key=lambda candidate: candidate[0])
         return [pod for _, pod in candidates[:_MOST_UNOWNED]]
 
-    def _pod(self, pod: UnownedPod) -> ObjectJson | None:
+    def _get_pod(self, pod: UnownedPod) -> ObjectJson | None:
         """Get the pod. None if it is gone or unreadable. Raises ClusterError."""
         answer = self._server.send("GET", f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
         if answer.status == _FOUND:

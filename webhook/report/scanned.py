@@ -66,7 +66,7 @@ def report_content(scanned: ScannedWorkload) -> ReportContent | None:
 
 
 def pod_results(scanned: ScannedWorkload) -> tuple[ReportResult, ...]:
-    """Return results about the workload's pods: pods Pending for their constraints, and exceeded constraints."""
+    """Return results about the workload's pods: Pending pods, and exceeded constraints."""
     return (*_infeasible(scanned), *map(_drift, _drifted(scanned)))
 
 

@@ -121,7 +121,7 @@ class AdmissionApp:
             if error.status is None:
                 return
             metrics.count("admission_refusals", str(error.status))
-            unread = await self._unread(route, scope, receive, body, error.status)
+            unread = await self._answer_unread(route, scope, receive, body, error.status)
             if unread is None:
                 await refuse(scope, receive, send, error.status, f"{error.message}\n".encode())
                 return
@@ -140,7 +140,7 @@ class AdmissionApp:
         if route is None or len(body) > LONG_BODY_BYTES or _JSON not in headers or self._first_lists.awaited:
             return None
         try:
-            deadline = began + _seconds(query) - _MARGIN_SECONDS
+            deadline = began + _caller_seconds(query) - _MARGIN_SECONDS
             answer = self._judge(route, body, deadline, waited=self._state.feed is None, in_line=True)
         # The general path reports and counts the refusal, or truncates the body in a thread.
         except (ReviewError, RecursionError):
@@ -158,17 +158,17 @@ class AdmissionApp:
         if media != b"application/json":
             stated = bounded(media.decode("latin-1"), 64)
             raise BodyError(f"Content-Type is {stated!r}; it must be application/json", 415)
-        deadline = began + _seconds(scope["query_string"]) - _MARGIN_SECONDS
+        deadline = began + _caller_seconds(scope["query_string"]) - _MARGIN_SECONDS
         async with reserve_memory(scope, MAX_REVIEW_BYTES, _LOOKED_AT_SHARE * (deadline - began)):
             body = await read_body(scope, receive, MAX_REVIEW_BYTES, start)
             start[:] = body[:START_BYTES]
             connection = scope["connection"]
-            judge = partial(self._judged, route, body, deadline, connection)
+            judge = partial(self._judge_anywhere, route, body, deadline, connection)
             if self._first_lists.awaited:
                 await self._first_lists.wait(deadline - time.perf_counter())
             return await self._owner_wait.answer(judge, lambda: deadline - time.perf_counter(), connection.source)
 
-    async def _unread(
+    async def _answer_unread(
         self, route: Route, scope: Scope, receive: Receive, start: bytearray, status: int
     ) -> ReviewAnswer | None:
         """Answer by policy for a review that is too long, or without memory or time.
@@ -188,7 +188,7 @@ class AdmissionApp:
         state = self._state
         return admission.answer(route, request, state.engine, today=state.today(), unread_for=_UNREAD[status])
 
-    async def _judged(
+    async def _judge_anywhere(
         self, route: Route, body: bytes, deadline: float, connection: Connection, *, waited: bool
     ) -> ReviewAnswer:
         here = partial(self._judge, route, body, deadline, waited=waited)
@@ -319,6 +319,6 @@ def _envelope(body: bytes | bytearray) -> AdmissionRequest | None:
         return None
 
 
-def _seconds(query: bytes) -> float:
+def _caller_seconds(query: bytes) -> float:
     match = _TIMEOUT.search(query)
     return min(float(match[1]), _LONGEST_SECONDS) if match else CALLER_SECONDS

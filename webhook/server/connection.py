@@ -191,7 +191,7 @@ class Connection(asyncio.Protocol):
             self.greeting.cancel()
 
     def give_way(self) -> None:
-        """Stop reading a body, since others need its memory. Its start is answered."""
+        """Stop reading a body, since others need its memory. The review is answered from the part already read."""
         self.given_way = True
         if self.reading is None:
             self.end()
@@ -239,7 +239,7 @@ class Connection(asyncio.Protocol):
             (self.transport.pause_reading if paused else self.transport.resume_reading)()
 
     def answered(self, *, keep: bool) -> None:
-        """End a request: read the next request, or close."""
+        """Finish a request. Then read the next request, or close."""
         self._exchange = None
         # After a failed write, uvloop has closed the socket.
         if self._closed or not keep or self.transport.is_closing():

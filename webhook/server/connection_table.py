@@ -45,7 +45,7 @@ class TrackedConnection(Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether it has no complete head without a response."""
+        """Whether no request is in progress."""
 
     @property
     def busy(self) -> bool:

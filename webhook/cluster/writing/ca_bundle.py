@@ -70,7 +70,7 @@ def complete(
     refused = None
     for kind in KINDS:
         try:
-            for outcome in _completed(server, kind, name, wanted, keeping=keeping, serving=serving):
+            for outcome in _complete_kind(server, kind, name, wanted, keeping=keeping, serving=serving):
                 done[outcome] = (*done.get(outcome, ()), kind)
         except RefusedError as error:
             refused = error
@@ -79,7 +79,7 @@ def complete(
     return Completed(**done)
 
 
-def _completed(  # noqa: PLR0913 those of `complete`, for one kind
+def _complete_kind(  # noqa: PLR0913 those of `complete`, for one kind
     server: ApiServer,
     kind: str,
     name: str,
@@ -97,7 +97,7 @@ def _completed(  # noqa: PLR0913 those of `complete`, for one kind
     content = answer.accepted(title).content
     patch, outcomes = list[dict[str, Any]](), set[str]()
     rules = _annotated_rules(content, title)
-    for number, webhook in _called(content):
+    for number, webhook in _service_webhooks(content):
         present = _certificates(webhook["clientConfig"])
         if wanted is not None and not ({*wanted} <= {*present} if keeping else {*wanted} == {*present}):
             bundle = tuple(dict.fromkeys((*wanted, *present))) if keeping else wanted
@@ -112,12 +112,12 @@ def _completed(  # noqa: PLR0913 those of `complete`, for one kind
                 outcomes.add("inert")
     if patch:
         outcomes.add("written")
-        content = _patched(server, path, title, content, patch)
-    _disowned(server, path, title, content)
+        content = _apply_patch(server, path, title, content, patch)
+    _disown(server, path, title, content)
     yield from outcomes
 
 
-def _patched(
+def _apply_patch(
     server: ApiServer, path: str, title: str, content: Mapping[str, Any], patch: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Any]:
     """Apply a JSON Patch to this version of an object. Returns the stored object, or {} for another version."""
@@ -127,7 +127,7 @@ def _patched(
     return {} if answer.status in _CHANGED else answer.accepted(title).content
 
 
-def _disowned(server: ApiServer, path: str, title: str, content: Mapping[str, Any]) -> None:
+def _disown(server: ApiServer, path: str, title: str, content: Mapping[str, Any]) -> None:
     """Remove evenspread from the owners of the written fields.
 
     Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go Update: managedFields of an update are taken.
@@ -136,7 +136,7 @@ def _disowned(server: ApiServer, path: str, title: str, content: Mapping[str, An
     ours = [number for number, owner in enumerate(owners) if owner.get("manager") == USER_AGENT]
     if ours and len(ours) < len(owners):
         patch = [{"op": "remove", "path": f"/metadata/managedFields/{number}"} for number in reversed(ours)]
-        _patched(server, path, title, content, patch)
+        _apply_patch(server, path, title, content, patch)
 
 
 def _annotated_rules(configuration: Mapping[str, Any], title: str) -> list[Any] | None:
@@ -153,7 +153,7 @@ def _annotated_rules(configuration: Mapping[str, Any], title: str) -> list[Any] 
     return rules
 
 
-def _called(configuration: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _service_webhooks(configuration: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield each webhook called by a Service, with its index."""
     for number, webhook in enumerate(configuration.get("webhooks") or ()):
         if "service" in (webhook.get("clientConfig") or {}):

@@ -126,7 +126,7 @@ _GROUPS = _Webhook("groups.evenspread.io", "mutate", _PLANNED, _TO_PLAN)
 
 
 def configurations(url: str, ca: bytes, defaults: Defaults, *, groups: bool = False) -> tuple[Mapping[str, Any], ...]:
-    """Return the webhook configurations, as in the chart; the mutating configuration only if it can patch."""
+    """Return the webhook configurations, as in the chart. The mutating configuration is omitted without an effect."""
     documents = [_configuration("Validating", [_webhook(_VALIDATE, url, ca)])]
     mutating = list[dict[str, Any]]()
     if defaults.injects:

@@ -84,12 +84,12 @@ def decision_of(decided: Decision | JobFailure) -> Decision:
     return decided
 
 
-def packed(message: object) -> bytes:
+def pack(message: object) -> bytes:
     """Encode a message: its length, then its bytes."""
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return LENGTH.pack(len(data)) + data
 
 
-def unpacked(data: bytes) -> Any:  # noqa: ANN401 any message
+def unpack(data: bytes) -> Any:  # noqa: ANN401 any message
     """Decode a message from its bytes, without the length."""
     return pickle.loads(data)  # noqa: S301 written by this program

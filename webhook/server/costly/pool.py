@@ -32,8 +32,8 @@ from webhook.server.costly.job import (
     NodesReference,
     Questions,
     ReviewJob,
-    packed,
-    unpacked,
+    pack,
+    unpack,
 )
 from webhook.server.turns import Caller, Turns
 
@@ -180,11 +180,11 @@ class _Process:
     async def ready(self, cluster: ReadOnlyIndex) -> None:
         """Wait for its start, and send the nodes."""
         await self._next()
-        await self._tell(cluster.nodes.view())
+        await self._send_nodes(cluster.nodes.view())
 
     async def begin(self, job: ReviewJob, cluster: ReadOnlyIndex) -> None:
         """Send the job, and wait for its start."""
-        await self._tell(cluster.nodes.view())
+        await self._send_nodes(cluster.nodes.view())
         await self._send(job)
         await self._next()
 
@@ -197,11 +197,11 @@ class _Process:
                 return decided
             revision, answers = await answers_to(cluster, message.questions)
             for answer in answers:
-                await self._tell(answer)
+                await self._send_nodes(answer)
             sent = [self._nodes if isinstance(answer, NodeView) else answer for answer in answers]
             await self._send(Answers(revision, sent))
 
-    async def _tell(self, answer: object) -> None:
+    async def _send_nodes(self, answer: object) -> None:
         """Send changed nodes, in slices, so that other requests are answered in between."""
         if not isinstance(answer, NodeView) or answer is self._view:
             return
@@ -212,11 +212,11 @@ class _Process:
             await asyncio.sleep(0)
 
     async def _send(self, message: object) -> None:
-        await asyncio.get_running_loop().sock_sendall(self._socket, packed(message))
+        await asyncio.get_running_loop().sock_sendall(self._socket, pack(message))
 
     async def _next(self) -> Any:  # noqa: ANN401 any message of the process
         head = await self._read(LENGTH.size)
-        return unpacked(await self._read(*LENGTH.unpack(head)))
+        return unpack(await self._read(*LENGTH.unpack(head)))
 
     async def _read(self, size: int) -> bytes:
         received = bytearray()

@@ -35,8 +35,8 @@ from webhook.server.costly.job import (
     Questions,
     Ready,
     ReviewJob,
-    packed,
-    unpacked,
+    pack,
+    unpack,
 )
 
 # The server has priority for the container's memory: above this limit, the job fails.
@@ -63,7 +63,7 @@ class ServerLink:
         return reply.revision, [self._view if answer == self._nodes else answer for answer in reply.answers]
 
     def send(self, message: object) -> None:
-        self._socket.sendall(packed(message))
+        self._socket.sendall(pack(message))
 
     def receive(self) -> Any:  # noqa: ANN401 any message of the server
         """Return the next message. It applies new nodes first. Raises EOFError when the server has gone."""
@@ -80,7 +80,7 @@ class ServerLink:
         head = self._stream.read(LENGTH.size)
         if len(head) < LENGTH.size:
             raise EOFError
-        return unpacked(self._stream.read(*LENGTH.unpack(head)))
+        return unpack(self._stream.read(*LENGTH.unpack(head)))
 
 
 def decide(job: ReviewJob, server: ServerLink) -> Decision:
