@@ -262,7 +262,7 @@ def test_it_stops_at_once(api, tmp_path):
 
 def test_with_a_loop_the_index_changes_in_it_and_nowhere_else(api, tmp_path, monkeypatch):
     threads = set()
-    apply, has = ClusterIndex.apply, ClusterIndex.has
+    apply, mark_known = ClusterIndex.apply, ClusterIndex.mark_known
 
     def noting(change):
         def noted(*of):
@@ -272,7 +272,7 @@ def test_with_a_loop_the_index_changes_in_it_and_nowhere_else(api, tmp_path, mon
         return noted
 
     monkeypatch.setattr(ClusterIndex, "apply", noting(apply))
-    monkeypatch.setattr(ClusterIndex, "has", noting(has))
+    monkeypatch.setattr(ClusterIndex, "mark_known", noting(mark_known))
 
     async def follow():
         feed = Feed(server(api, tmp_path), BUILT_IN_RESOURCES, timing=QUICK)
