@@ -1,6 +1,7 @@
 import pytest
 from build import index
 from fuzzing.extremes import run
+from msgspec.structs import replace
 
 from webhook.core.api.spread_group import MOST_GROUPS, GroupMeta, SpreadGroup
 from webhook.core.api.types import (
@@ -158,6 +159,29 @@ def test_what_is_nominated_for_a_node_follows_its_pods():
     }
     made.apply("DELETED", waiting("b", "n1"))
     assert [*made.pods.nominated()] == ["n2"]
+
+
+def test_temporary_pods_leave_no_trace_even_after_an_error():
+    known = ClusterIndex()
+    for name in ("a", "b", "c"):
+        known.apply("ADDED", waiting(name, "n1"))
+    before = known.pods.waiting("shop"), known.pods.nominated(), known.pods.names("shop")
+
+    def placed(name):
+        made = waiting(name, "n1")
+        return replace(made, spec=replace(made.pod_spec, node_name="n1"))
+
+    def interrupted():
+        with known.temporary_pods() as add:
+            add(placed("b"))
+            add(placed("new"))
+            assert {*known.pods.names("shop")} == {"a", "b", "c", "new"}
+            assert [pod.meta.name for pod in known.pods.waiting("shop")] == ["a", "c"]
+            raise ValueError("interrupted")
+
+    with pytest.raises(ValueError, match="interrupted"):
+        interrupted()
+    assert (known.pods.waiting("shop"), known.pods.nominated(), known.pods.names("shop")) == before
 
 
 def test_pods_of_a_lower_priority_by_node():

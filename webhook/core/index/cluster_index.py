@@ -1,10 +1,10 @@
-"""The cluster in memory: an event changes one object, and every answer is a copy.
+"""Keep the cluster in memory: each event changes one object, and every answer is a copy.
 
-Nothing here waits, asks the API server, or expires. An object that is not in the index is unknown; it may exist.
+The index never waits, never calls the API server, and never expires an object. A missing object may still exist.
 """
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Literal
 
 from msgspec.structs import replace
@@ -25,19 +25,22 @@ from webhook.core.text import one_line
 
 _MOST_OF_A_REASON = 200  # characters
 
-Event = Literal["ADDED", "MODIFIED", "DELETED"]  # the words of a watch; a list is events ADDED
+Event = Literal["ADDED", "MODIFIED", "DELETED"]  # The types of watch events. A list counts as ADDED events.
 
 
 class ClusterIndex(ReadOnlyIndex):
-    """Nodes, pods, namespaces, services, owners, autoscalers, groups, volumes, from events of a watch or a snapshot.
+    """The cluster from events of a watch or a snapshot.
 
-    The latest event of an object wins. Events of different kinds may come in any order. Threads that share an index
-    take turns.
+    The latest event of an object wins. Events of different kinds can arrive in any order. There is no lock. Threads
+    must take turns.
 
     Args:
         version: The cluster's release.
-        scoring: Whether to keep what only scores of nodes depend on.
+        scoring: Whether to keep data that only node scores need.
         learn_at: `pod_groups.LEARN_AT`, for tests.
+
+    Example:
+        ``index = ClusterIndex()``, then ``index.apply("ADDED", node)`` for each node, then ``index.nodes.view()``.
     """
 
     nodes: NodeTable
@@ -81,12 +84,12 @@ class ClusterIndex(ReadOnlyIndex):
         self._taken_at = time
 
     def mark_missing(self, resource: str, why: str) -> None:
-        """Note that the objects of a resource (the API's plural) could not be read, and why ("403 Forbidden")."""
+        """Record that the objects of a resource (its plural name) are unreadable, and why ("403 Forbidden")."""
         self._lacking[resource] = why
         self._revision += 1
 
     def mark_known(self, resource: str) -> None:
-        """Undo `mark_missing`: all objects of the resource are known."""
+        """Undo `mark_missing`: all objects of the resource are readable."""
         self._lacking.pop(resource, None)
         self._revision += 1
 
@@ -95,30 +98,30 @@ class ClusterIndex(ReadOnlyIndex):
         return {**self._lacking, "": "no nodes known"} if self.nodes.is_empty() else dict(self._lacking)
 
     def known_namespaces(self) -> tuple[str, ...]:
-        """Every namespace that is known by itself or by an object in it."""
-        of_pods = {*self.pods.namespaces(), *(each.meta.namespace for each in self.pods.waiting())}
+        """All namespaces with an object in the index, including Namespace objects."""
+        of_pods = {*self.pods.namespaces(), *(pod.meta.namespace for pod in self.pods.waiting())}
         return tuple(sorted({*self.namespaces.known(), *self.owners.namespaces(), *of_pods} - {""}))
 
     def apply(self, event: Event, value: ApiObject) -> str:
         """Apply one event of a watch. Never raises.
 
-        A finished pod counts as deleted, as in the scheduler.
+        A finished pod counts as deleted, like in the scheduler.
 
         Returns:
-            Why the object was left out, or an empty text. The index then has no object of this name.
+            The error, if the object could not be applied. Then the index has no object of this name. Otherwise empty.
         """
         try:
             self.change(event, value)
-        except Exception as error:  # noqa: BLE001 one object must not stop a watch
+        except Exception as error:  # noqa: BLE001 One bad object must not stop a watch.
             with suppress(Exception):
-                # An earlier pod of this name has another uid, and is no more either.
+                # An earlier pod of this name has another uid. It is gone too.
                 gone = replace(value, metadata=replace(value.meta, uid="")) if isinstance(value, Pod) else value
                 self.change("DELETED", gone)
             return f"{type(error).__name__}: {one_line(str(error), _MOST_OF_A_REASON)}"
         return ""
 
     def change(self, event: Event, value: ApiObject) -> None:
-        """As `apply`, for objects that the program makes itself: raises whatever is wrong with one."""
+        """Apply an event of an object that evenspread itself builds. Raises any error."""
         self._revision += 1
         deleted = event == "DELETED"
         match value:
@@ -133,10 +136,33 @@ class ClusterIndex(ReadOnlyIndex):
             case _:
                 (self.volumes.remove if deleted else self.volumes.put)(value)
 
-    def apply_pod(self, event: Event, pod: Pod, key: str) -> None:
-        """Apply an event of a pod under this key: its name, or any unique text for a pod that has none.
+    @contextmanager
+    def temporary_pods(self) -> Iterator[Callable[[Pod], None]]:
+        """Yield a function that adds pods. After the block, or an error in it, the index has its old pods again.
 
-        Errors: none; the deletion of an earlier pod of the same name changes nothing.
+        An added pod replaces a waiting pod of the same name. It must not have the name of a pod on a node.
+        """
+        added, waiting = list[Pod](), dict[str, tuple[Pod, ...]]()
+
+        def add(pod: Pod) -> None:
+            waiting.setdefault(pod.meta.namespace, self.pods.waiting(pod.meta.namespace))
+            added.append(pod)
+            self.change("ADDED", pod)
+
+        try:
+            yield add
+        finally:
+            for pod in added:
+                self.change("DELETED", pod)
+            for namespace, before in waiting.items():
+                # Adding all of them again restores their order.
+                for pod in before if self.pods.waiting(namespace) != before else ():
+                    self.change("ADDED", pod)
+
+    def apply_pod(self, event: Event, pod: Pod, key: str) -> None:
+        """Apply an event of a pod. Ignore the deletion of an earlier pod of the same name.
+
+        ``key`` is the pod's name, or any unique text for a pod without one.
         """
         self._revision += 1
         if event == "DELETED":

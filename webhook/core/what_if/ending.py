@@ -94,15 +94,10 @@ def pod_on_node(like: Pod, node: str, name: str, uid: str) -> Pod:
 
 def _after(pod: Pod, made: Sequence[Pod], index: ClusterIndex, within: Context) -> Explanation:
     """Explain the pod once these pods run."""
-    waiting = [pod for name in {pod.meta.namespace for pod in made} for pod in index.pods.waiting(name)]
-    for each in made:
-        index.change("ADDED", each)
-    after = explain_pod(problem_of(pod, within), index)
-    for each in made:
-        index.change("DELETED", each)
-    for each in waiting:  # These have the same names.
-        index.change("ADDED", each)
-    return after
+    with index.temporary_pods() as add:
+        for placed in made:
+            add(placed)
+        return explain_pod(problem_of(pod, within), index)
 
 
 def _in_the_rollout(workload: SimulatedWorkload, steps: Sequence[Step], within: Context) -> Explanation:

@@ -10,7 +10,6 @@ from random import Random
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.types import Pod
 from webhook.core.coming_pods.next_pod import problem_of
 from webhook.core.context import Context
 from webhook.core.index import node_sets
@@ -74,24 +73,22 @@ def forecast(outcome: JointOutcome, index: ClusterIndex, within: Context) -> For
 
 def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chance: Random | None) -> Forecast:
     """Place one pod after the other on a best node, in batch order or by ``chance``."""
-    left, placed, made = [batch.pods for batch in batches], list[ForecastNode](), list[Pod]()
+    left, placed = [batch.pods for batch in batches], list[ForecastNode]()
     tried = [*range(len(batches))]
-    # Some batches wait until all pods of another batch are placed.
-    while ready := [at for at in tried if left[at] and ((first := batches[at].behind) is None or not left[first])]:
-        number = ready[0] if chance is None else chance.choices(ready, [left[at] for at in ready])[0]
-        best = _best(batches[number], number, placed, index, within)
-        if not best:
-            tried.remove(number)  # Skip this batch until another pod is placed.
-            continue
-        node = best[0] if chance is None else chance.choice(best)
-        left[number] -= 1
-        placed.append(ForecastNode(number, node, len(best)))
-        name = f"forecast/{len(made)}"  # A unique name.
-        made.append(pod_on_node(batches[number].problem.pod, node, name, name))
-        index.change("ADDED", made[-1])
-        tried = [*range(len(batches))]
-    for pod in made:
-        index.change("DELETED", pod)
+    with index.temporary_pods() as add:
+        # Some batches wait until all pods of another batch are placed.
+        while ready := [at for at in tried if left[at] and ((first := batches[at].behind) is None or not left[first])]:
+            number = ready[0] if chance is None else chance.choices(ready, [left[at] for at in ready])[0]
+            best = _best(batches[number], number, placed, index, within)
+            if not best:
+                tried.remove(number)  # Skip this batch until another pod is placed.
+                continue
+            node = best[0] if chance is None else chance.choice(best)
+            left[number] -= 1
+            name = f"forecast/{len(placed)}"  # A unique name.
+            placed.append(ForecastNode(number, node, len(best)))
+            add(pod_on_node(batches[number].problem.pod, node, name, name))
+            tried = [*range(len(batches))]
     return Forecast(tuple(placed), sum(left))
 
 
