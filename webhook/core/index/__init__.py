@@ -1,1 +1,1 @@
-"""What is known of the cluster, kept by events and asked by selectors."""
+"""The cluster in memory: events update it, and selectors query it."""

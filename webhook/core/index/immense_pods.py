@@ -1,8 +1,8 @@
-"""Pods that say more than any pod that people run: of those the index knows the place alone.
+"""Reduce oversized pods to their name, node and state.
 
-Whoever may create a pod decides what stands in it, and every watch event of it is applied while reviews wait: 20,000
-containers with ports, resources or anti-affinity terms took up to 0.9 s each time. An immense pod counts as one without
-labels that asks for nothing, so that nobody else's objects are judged by it.
+Any user who can create a pod decides its size, and each watch event is applied while reviews wait. A pod with 20,000
+containers, ports, resources or anti-affinity terms took up to 0.9 s per event. A reduced pod has no labels and no
+requests, so it does not affect the review of other objects.
 """
 
 from collections.abc import Iterable, Sized
@@ -20,11 +20,11 @@ from webhook.core.api.types import (
 )
 
 MOST_PARTS = 500
-"""Labels, containers, ports, resources, volumes and what stands in anti-affinity terms, together."""
+"""The limit of labels, containers, ports, resources, volumes and parts of anti-affinity terms together."""
 
 
 def without_excess(pod: Pod) -> Pod:
-    """The pod; of an immense one its name, its node and its state."""
+    """Return the pod, or only its name, node and state if it is oversized."""
     meta, spec = pod.meta, pod.pod_spec
     if _parts(meta, spec) <= MOST_PARTS:
         return pod
@@ -68,5 +68,5 @@ def _of_selector(selector: LabelSelector | None) -> int:
     return _size(selector.match_labels) + sum(1 + _size(expression.values) for expression in expressions)
 
 
-def _size(of: Sized | None) -> int:
-    return 0 if of is None else len(of)
+def _size(parts: Sized | None) -> int:
+    return 0 if parts is None else len(parts)

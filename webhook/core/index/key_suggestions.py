@@ -1,15 +1,15 @@
-"""Misspelt topology keys: the well-known key, or the nodes' key, that was probably meant."""
+"""Guess the intended key of a misspelt topology key: a well-known key, or a label key of the nodes."""
 
 from webhook.core.api.well_known import ARCH, HOSTNAME, INSTANCE_TYPE, OS, REGION, SUCCESSORS, ZONE
 from webhook.core.index.nodes import NodeView
 from webhook.core.text import nearest
 
-_SLIPS = 2  # letters; three lie between ``host`` and ``zone``, and a key that is right would be called wrong
-# Clusters in one location lack these labels, and manifests written for larger clusters run there too.
+_SLIPS = 2  # wrong letters; ``host`` and ``zone`` differ by three, so with three a correct key would look misspelt
+# Clusters in one location lack these labels, but also run manifests written for larger clusters.
 PLACES = frozenset({ZONE, REGION})
 ON_EVERY_NODE = PLACES | {HOSTNAME}
 _WELL_KNOWN = frozenset({HOSTNAME, ZONE, REGION, ARCH, OS, INSTANCE_TYPE, *SUCCESSORS})
-# Prefixes and names that people use for the three labels by mistake; no combination is a label of Kubernetes.
+# Common wrong prefixes and names of the three labels. No combination is a label of Kubernetes.
 _PREFIXES = frozenset(
     {
         *("kubernetes.io", "topology.kubernetes.io", "node.kubernetes.io", "beta.kubernetes.io"),
@@ -25,7 +25,7 @@ _NAMES = {
 
 
 def meant_by(key: str) -> str | None:
-    """The well-known key that this one was probably meant to be: its prefix or a letter or two differ. Else None."""
+    """Guess the intended well-known key, if the prefix or up to two letters are wrong. Otherwise None."""
     if key in _WELL_KNOWN:
         return None
     prefix, _, name = key.rpartition("/")
@@ -35,20 +35,25 @@ def meant_by(key: str) -> str | None:
 
 
 def meant_by_bare(key: str) -> str | None:
-    """The well-known key for a bare name such as ``zone`` or ``az``. Nodes may have the bare key too."""
+    """The well-known key for a name without prefix, such as ``zone`` or ``az``. Nodes can also have it as a key."""
     return _NAMES.get(key.lower())
 
 
 def intended(key: str) -> str:
-    """The key that its author wants: the current name of a deprecated key, the correct one of a misspelt key."""
+    """The intended key: the current name of a deprecated key, the correct spelling of a misspelt key."""
     return SUCCESSORS.get(key) or meant_by(key) or key
 
 
 def closest_node_key(key: str, view: NodeView, *, well_known: bool = False) -> str | None:
-    """The node label key closest to this one. With ``well_known``, only Kubernetes' own keys.
+    """Find the node label key closest to this one.
 
-    First the current name of a deprecated key, then a key with the same last part, then one under the same prefix whose
-    last part differs by a letter or two.
+    First the current name of a deprecated key, then a key with the same last part, then a key with the same prefix and
+    up to two different letters in the last part.
+
+    Args:
+        key: The unknown key.
+        view: The nodes.
+        well_known: Whether to suggest only Kubernetes' own keys.
     """
     if SUCCESSORS.get(key) in view.keys:
         return SUCCESSORS[key]

@@ -1,17 +1,25 @@
-"""One label key over all nodes: which node has which value, and the nodes of each."""
+"""One label key over all nodes: the value of each node, and the nodes of each value."""
 
 from collections.abc import Mapping, Sequence
 
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 
-# Up to this many values a column keeps a set of nodes for each. Zones and node pools have few values, hostnames
-# thousands; the limit has to stay below 256, since a value's number must fit a byte.
+# Up to this many values, a column keeps a set of nodes for each. Zones and node pools have few values, hostnames
+# thousands. The limit must stay below 256, because a value's number must fit a byte.
 _FEW_VALUES = 64
+_KEPT_ANSWERS = 16  # sets of eligible nodes whose domains are kept
 
 
 class Column:
-    """One label key over all nodes. ``of[slot]`` is an index into ``values``, or -1 for a node without the key."""
+    """One label key over all nodes.
+
+    Attributes:
+        key: The label key.
+        of: By slot, the index of the node's value in ``values``. -1 for a node without the key.
+        values: The different values.
+        numbers: The index of each value.
+    """
 
     def __init__(self, labels: Sequence[Mapping[str, str] | None], key: str) -> None:
         numbers: dict[str, int] = {}
@@ -25,29 +33,29 @@ class Column:
 
     @classmethod
     def absent(cls, of: list[int], key: str) -> "Column":
-        """The column of a label that no node has. ``of`` is shared between all such columns, and never changed."""
+        """The column of a label without a node. All such columns share ``of``, which never changes."""
         column = cls((), key)
         column.of = of
         return column
 
     @cached_property
     def present(self) -> int:
-        """The nodes that have the key."""
+        """The nodes with the key."""
         return node_sets.from_flags(bytes(number >= 0 for number in self.of)) if self.values else 0
 
     @cached_property
     def one_each(self) -> bool:
-        """Whether every node has a value of its own, as with hostnames."""
+        """Whether all nodes have different values, like hostnames."""
         return self.present.bit_count() == len(self.values)
 
     @cached_property
     def sets(self) -> tuple[int, ...] | None:
-        """The nodes of each value; None if there are too many values."""
+        """The nodes of each value. None if there are too many values."""
         if len(self.values) > _FEW_VALUES:
             return None
         if not self.values:
             return ()
-        # One byte a node, 0 for "no value"; each value's nodes are that row with all other numbers mapped to 0.
+        # One byte per node, 0 for no value. The nodes of a value are this row with all other numbers mapped to 0.
         wide = bytes(number + 1 for number in self.of)
         table = bytearray(256)
         nodes = []
@@ -85,18 +93,18 @@ class Column:
         return node_sets.from_slots(slots, len(self.of))
 
     def with_value(self, value: str) -> int:
-        """The nodes whose label has this value."""
+        """The nodes with this value."""
         number = self.numbers.get(value)
         return 0 if number is None else self.nodes(number)
 
     def domains(self, nodes: int) -> frozenset[int]:
-        """The numbers of the values that these nodes have."""
-        # Mostly all nodes with the key are asked for, and there is nothing to look up.
+        """The numbers of these nodes' values."""
+        # Most callers ask for all nodes with the key, which needs no look-up.
         if nodes & self.present == self.present:
             return self._every
         known = self._domains.get(nodes)
         if known is None:
-            if len(self._domains) > 16:  # one entry for each set of eligible nodes that was asked for lately
+            if len(self._domains) > _KEPT_ANSWERS:
                 self._domains.clear()
             if self.sets is not None:
                 known = frozenset(number for number, members in enumerate(self.sets) if members & nodes)
@@ -106,7 +114,7 @@ class Column:
         return known
 
     def domain_count(self, nodes: int) -> int:
-        """How many different values these nodes have."""
+        """The number of different values of these nodes."""
         return (nodes & self.present).bit_count() if self.one_each else len(self.domains(nodes))
 
     @cached_property

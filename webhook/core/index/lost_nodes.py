@@ -1,7 +1,7 @@
-"""The cluster as it would be after nodes failed, or after pods terminated, without a change to the index.
+"""Views of the cluster after nodes fail or pods terminate. The index itself does not change.
 
-unreachable    the nodes are tainted and still there; pods left them, but those of StatefulSets, which nobody replaces
-gone           the nodes are deleted, and whatever was on them
+unreachable    the nodes are tainted but still exist; their pods are gone, except unreplaced pods of StatefulSets
+gone           the nodes are deleted with their pods
 terminated     terminating pods are gone, except those on unreachable nodes
 """
 
@@ -19,7 +19,7 @@ UNREACHABLE = tuple(Taint(key=TAINT_UNREACHABLE, effect=effect) for effect in (N
 
 
 def unreachable_nodes(view: NodeView) -> int:
-    """The nodes whose kubelet no longer reports. Nobody there completes the deletion of a pod.
+    """The nodes whose kubelet no longer reports, so their terminating pods stay.
 
     Source: pkg/controller/nodelifecycle node_lifecycle_controller.go ``monitorNodeHealth``.
     """
@@ -29,9 +29,14 @@ def unreachable_nodes(view: NodeView) -> int:
 
 
 def without_nodes(index: ReadOnlyIndex, lost: int, *, gone: bool) -> ReadOnlyIndex:
-    """The index after these nodes, a set of `node_sets`, became unreachable or were deleted. Their pods do not count.
+    """The index after these nodes became unreachable or were deleted. Their pods do not count.
 
-    `Pods.on_node` still knows the pods of unreachable nodes, since a StatefulSet's pod keeps its name there.
+    `Pods.on_node` still returns pods of unreachable nodes, since a StatefulSet's pod keeps its name there.
+
+    Args:
+        index: The cluster.
+        lost: The nodes, as a set of `node_sets`.
+        gone: Whether the nodes are deleted.
     """
     view = index.nodes.view().losing(lost, None if gone else UNREACHABLE)
     pods = _PodsElsewhere(index.pods, lost, gone=gone)
@@ -39,9 +44,9 @@ def without_nodes(index: ReadOnlyIndex, lost: int, *, gone: bool) -> ReadOnlyInd
 
 
 def keeps_name(index: ReadOnlyIndex, namespace: str, name: str) -> bool:
-    """Whether a pod of that name stays, so that its StatefulSet creates no other pod.
+    """Whether a pod keeps its name, so its StatefulSet creates no replacement.
 
-    A terminating pod goes once its kubelet completes the deletion. On an unreachable node it stays.
+    A terminating pod goes when its kubelet completes the deletion. On an unreachable node it stays.
 
     Source: statefulset/stateful_set_control.go ``processReplica``.
     """
@@ -50,7 +55,7 @@ def keeps_name(index: ReadOnlyIndex, namespace: str, name: str) -> bool:
 
 
 def terminated(index: ReadOnlyIndex, namespace: str, own: Selector) -> ReadOnlyIndex:
-    """The index without the terminating pods that ``own`` selects, once their kubelets have completed the deletion."""
+    """The index after kubelets completed the deletion of the terminating pods selected by ``own``."""
     if index.pods.count(namespace, own, terminating=True) == index.pods.count(namespace, own):
         return index
     stays = unreachable_nodes(index.nodes.view())

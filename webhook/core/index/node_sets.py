@@ -1,34 +1,34 @@
-"""Sets of nodes as integers: bit n stands for the node in slot n.
+"""Sets of nodes as integers: bit n is the node in slot n.
 
-Union, intersection and size of a set take a fraction of a microsecond for thousands of nodes; converting a set to
-bytes or to a list of slots takes about ten.
+For thousands of nodes, union, intersection and size take a fraction of a microsecond. Converting a set to bytes or to
+a list of slots takes about ten microseconds.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 
-# The letters 0 and 1 as numbers, and numbers as these letters: Python translates and counts in C, far faster than we.
+# Tables between the characters 0 and 1 and bytes. Python translates in C, far faster than a loop.
 _TO_FLAG = bytes(int(char == ord("1")) for char in range(256))
 _TO_DIGIT = bytes(ord("1") if char else ord("0") for char in range(256))
-# Measured: below this many slots, setting bits one by one is faster than converting a byte for each node.
+# In slots. Measured: below it, setting single bits is faster than converting a byte per node.
 _FEW = 24
-# Slots that are taken one by one come from the set in chunks of this many bits.
+# In bits. `one_by_one` converts a set in chunks of this size.
 _AT_ONCE = 256
 _FIRST = (1 << _AT_ONCE) - 1
 
 
 def flags(nodes: int, size: int) -> bytes:
-    """One byte per slot: 1 for a member, 0 for any other."""
+    """One byte per slot: 1 for a member, else 0."""
     return format(nodes, f"0{size}b").encode()[::-1].translate(_TO_FLAG) if size else b""
 
 
 def from_flags(members: bytes | bytearray) -> int:
-    """The set of the slots whose byte is not 0."""
+    """The set of all slots with a byte other than 0."""
     return int(members[::-1].translate(_TO_DIGIT), 2) if members else 0
 
 
 def from_slots(slots: Iterable[int], size: int) -> int:
-    """The set of the given slots, which are all below ``size``."""
+    """The set of the given slots. All must be below ``size``."""
     listed = slots if isinstance(slots, (list, tuple)) else list(slots)
     if len(listed) < _FEW:
         nodes = 0
@@ -47,7 +47,7 @@ def below(amounts: Sequence[int], wanted: int) -> int:
 
 
 def one_by_one(nodes: int) -> Iterator[int]:
-    """The slots of a set of which most often the first few are enough."""
+    """Yield the slots of a set lazily, for callers that mostly need the first few."""
     base = 0
     while nodes:
         yield from (base + slot for slot in to_slots(nodes & _FIRST))

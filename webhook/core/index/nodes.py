@@ -1,6 +1,6 @@
-"""The nodes: `NodeView`, all of them at one moment as columns over slots, and the questions about them.
+"""The nodes: all nodes at one moment as columns (`NodeView`), and the queries about them (`Nodes`).
 
-A slot is a small number that a node keeps while it exists; sets of nodes are integers (`node_sets`).
+A slot is a small number that a node keeps while it exists. Sets of nodes are integers (`node_sets`).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,11 +12,11 @@ from webhook.core.index import node_sets
 from webhook.core.index.label_column import Column
 from webhook.core.index.view import View
 
-# Free and allocatable amount in a slot without a node: more than any request, so that it is never short of anything.
+# The free and allocatable amount of a slot without a node. It is more than any request, so the slot is never short.
 NO_NODE = 2**62
-# A view with more columns than this inherits none, so that columns nobody asks for any more are dropped.
+# A view with more columns inherits none. This drops unused columns.
 _MAX_INHERITED_COLUMNS = 64
-# What is kept of a view after nodes failed: two for each of the zones that a scan looks at, and some more.
+# Kept views after node failures: two for each zone of a scan, and some more.
 _MOST_AFTER = 32
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -35,10 +35,12 @@ class NodeView:
     """All nodes at one moment, as columns by slot. It never changes.
 
     Attributes:
+        size: The number of slots.
         names: By slot. "" for an empty slot.
         labels: By slot. None for an empty slot.
-        live: The nodes that exist.
-        keys: The label keys that any node has.
+        live: The existing nodes.
+        keys: The label keys of all nodes.
+        soft_taints: The taints with the effect PreferNoSchedule, by slot. Only for nodes with any.
     """
 
     def __init__(self, rows: Sequence[NodeRow | None], live: int, keys: Iterable[str]) -> None:
@@ -49,15 +51,15 @@ class NodeView:
         self.labels = tuple([None if row is None else row.labels for row in rows])
         self._taints = tuple([None if row is None else row.taints for row in rows])
         self._unschedulable = tuple([row is not None and row.unschedulable for row in rows])
-        # Most clusters have none: a column would be as long as there are nodes.
+        # A dict, because most clusters have none, and a column would have an entry per node.
         self.soft_taints = {slot: row.soft_taints for slot, row in enumerate(rows) if row and row.soft_taints}
         self._columns: dict[str, Column] = {}
         self._after: dict[tuple[int, tuple[Taint, ...] | None], NodeView] = {}
 
     def losing(self, nodes: int, taints: tuple[Taint, ...] | None = None) -> "NodeView":
-        """The view after these nodes got more ``taints``, or with None were deleted.
+        """The view after these nodes got additional ``taints``. With None, after they were deleted.
 
-        It is kept with this view, since a scan needs the same zones again and again.
+        It is cached, because a scan needs the same zones many times.
         """
         known = self._after.get((nodes, taints))
         if known is None:
@@ -73,8 +75,8 @@ class NodeView:
         return known
 
     def inherit(self, before: "NodeView", changed: Collection[int]) -> None:
-        """Reuse the columns of an earlier view that are the same in the ``changed`` slots."""
-        columns = dict(before._columns)  # noqa: SLF001 of its own class; a copy, since others may add to it now
+        """Reuse the columns of an earlier view without a difference in the ``changed`` slots."""
+        columns = dict(before._columns)  # noqa: SLF001 Same class. A copy, since other threads can add columns now.
         if before.size != self.size or len(columns) > _MAX_INHERITED_COLUMNS:
             return
         self._columns = {
@@ -93,7 +95,7 @@ class NodeView:
         return (self.names[slot] for slot in node_sets.to_slots(nodes))
 
     def rows(self, start: int, stop: int) -> list[NodeRow | None]:
-        """The nodes of these slots, as the constructor takes them."""
+        """The nodes of these slots, as rows for the constructor."""
         columns = self.names, self.labels, self._taints, self._unschedulable
         parts = (column[start:stop] for column in columns)
         return [
@@ -104,7 +106,7 @@ class NodeView:
         ]
 
     def column(self, key: str) -> Column:
-        """The label's column. Columns of labels that no node has are not kept: requests can name any number of them."""
+        """The label's column. It is cached only if some node has the label, since requests can name any label."""
         if key not in self.keys:
             return Column.absent(self._nowhere, key)
         column = self._columns.get(key)
@@ -123,12 +125,12 @@ class NodeView:
 
     @cached_property
     def taint_classes(self) -> tuple[tuple[tuple[Taint, ...], int], ...]:
-        """The different lists of taints that filters ask for, each with its nodes; nodes without any are left out."""
+        """The different taint lists with their nodes, for filters. Nodes without taints are left out."""
         return _classes(enumerate(self._taints), self.size)
 
     @cached_property
     def soft_taint_classes(self) -> tuple[tuple[tuple[Taint, ...], int], ...]:
-        """The same of taints with the effect PreferNoSchedule, which no filter asks for."""
+        """The different lists of PreferNoSchedule taints with their nodes, for scores."""
         return _classes(self.soft_taints.items(), self.size)
 
     @cached_property
@@ -137,15 +139,15 @@ class NodeView:
         return node_sets.from_flags(bytes(self._unschedulable))
 
     def __len__(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return self.live.bit_count()
 
 
 def _classes(
-    of: Iterable[tuple[int, tuple[Taint, ...] | None]], size: int
+    taints_by_slot: Iterable[tuple[int, tuple[Taint, ...] | None]], size: int
 ) -> tuple[tuple[tuple[Taint, ...], int], ...]:
     classes: dict[tuple[Taint, ...], list[int]] = {}
-    for slot, taints in of:
+    for slot, taints in taints_by_slot:
         if taints:
             classes.setdefault(taints, []).append(slot)
     return tuple((taints, node_sets.from_slots(slots, size)) for taints, slots in classes.items())
@@ -157,30 +159,30 @@ def _differ(
     slots: Collection[int],
     key: str,
 ) -> bool:
-    """Whether the label has another value in one of the slots."""
+    """Whether the label's value differs in one of the slots."""
     return any((before[slot] or _NO_LABELS).get(key) != (after[slot] or _NO_LABELS).get(key) for slot in slots)
 
 
 class Nodes(View):
     """The nodes of the cluster.
 
-    Amounts are by slot. Slots can be of nodes that are gone.
+    Amounts are by slot, in milli-CPU and whole units. Some slots belong to deleted nodes.
     """
 
     def view(self) -> NodeView:
-        """All nodes as they are now, in a value that never changes."""
+        """All current nodes, as an immutable value."""
         return self._ask(Nodes.view)
 
     def get(self, name: str) -> Node | None:
-        """The node of that name."""
+        """The node of this name."""
         return self._ask(Nodes.get, name)
 
     def short_of(self, amounts: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[int, ...]]:
-        """The free amounts by slot of those resources of which some node has less than this amount."""
+        """The free amounts by slot of each resource with too little on some node."""
         return self._ask(Nodes.short_of, amounts)
 
     def never_enough(self, resource: str, amount: int) -> tuple[int, ...] | None:
-        """The allocatable amounts of a resource by slot; None if every node has this amount."""
+        """The allocatable amounts of a resource by slot. None if every node has at least ``amount``."""
         return self._ask(Nodes.never_enough, resource, amount)
 
     def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:

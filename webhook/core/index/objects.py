@@ -1,4 +1,4 @@
-"""The values that the index keeps, one for each object of the cluster."""
+"""The types that the index keeps for objects of the cluster."""
 
 from collections.abc import Mapping
 
@@ -20,11 +20,11 @@ from webhook.core.workloads.kinds import GroupKind, group_of
 
 
 class Namespace(Named, frozen=True):
-    """A namespace; its labels select overrides of defaults, and ceilings."""
+    """A namespace. Its labels select overrides of defaults, and ceilings."""
 
 
 class DeclaredTemplate(Struct, frozen=True):
-    """What rules about other workloads need of a pod template: its labels and its constraints."""
+    """The labels and constraints of a pod template, for rules about other workloads."""
 
     labels: Mapping[str, str]
     constraints: tuple[SpreadConstraint, ...]
@@ -34,11 +34,16 @@ class Owner(Struct, frozen=True, kw_only=True, gc=False):
     """A controller of pods, or of the controllers of pods.
 
     Attributes:
-        replicas: None if the kind has none or the object states none. For a Job, the pods that run at once.
-        templates: None if unknown: for Jobs, custom resources with a broken template, and ReplicaSets of a controller,
-            which have a past or present template of it.
-        spec: The fields that `read_workload` reads, in JSON, for a Deployment, a StatefulSet, or a ReplicaSet without a
-            controller. Empty for others, and for a spec that is longer than people write.
+        api_version: The API version.
+        kind: The kind.
+        meta: The metadata.
+        replicas: The desired pods. None if the kind has no such field, or it is not set. For a Job, the pods that run
+            at the same time.
+        selector: Selects its pods.
+        templates: Its pod templates. None for Jobs, for custom resources with a broken template, and for ReplicaSets
+            of a controller, which keep current and old templates.
+        spec: The fields for `read_workload`, as JSON, for a Deployment, a StatefulSet, or a ReplicaSet without a
+            controller. Empty for others, and for an oversized spec.
     """
 
     api_version: str
@@ -51,7 +56,7 @@ class Owner(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ScaleTarget(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What an autoscaler scales. Source: k8s.io/api autoscaling/v2/types.go ``CrossVersionObjectReference``."""
+    """The target of an autoscaler. Source: k8s.io/api autoscaling/v2/types.go ``CrossVersionObjectReference``."""
 
     api_version: str = ""
     kind: str = ""
@@ -59,7 +64,7 @@ class ScaleTarget(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
 
 
 class AutoscalerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Unit: pods. Source: k8s.io/api autoscaling/v2/types.go ``HorizontalPodAutoscalerSpec``."""
+    """The target and the limit in pods. Source: k8s.io/api autoscaling/v2/types.go ``HorizontalPodAutoscalerSpec``."""
 
     scale_target_ref: ScaleTarget = ScaleTarget()
     max_replicas: Int32 = 0
@@ -72,9 +77,9 @@ class Autoscaler(Named, frozen=True):
 
     @property
     def target(self) -> tuple[str, GroupKind, str]:
-        """What it scales: namespace, kind and name; API versions are not compared."""
-        of = self.spec.scale_target_ref
-        return self.meta.namespace, (group_of(of.api_version), of.kind), of.name
+        """Its target: namespace, kind without version, and name."""
+        target = self.spec.scale_target_ref
+        return self.meta.namespace, (group_of(target.api_version), target.kind), target.name
 
 
 StorageObject = Claim | PersistentVolume | StorageClass | CsiNode | CsiDriver | StorageCapacity | VolumeAttachment
@@ -83,6 +88,6 @@ ApiObject = Node | Pod | Namespace | Service | Owner | Autoscaler | SpreadGroup 
 
 
 def meta_of(value: ApiObject) -> ObjectMeta:
-    """The metadata, empty where absent."""
+    """The object's metadata. Empty if absent."""
     meta = value.meta if isinstance(value, Owner) else value.metadata
     return meta or ObjectMeta()

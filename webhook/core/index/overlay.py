@@ -1,6 +1,6 @@
-"""The cluster as it would be with a few more objects in it, or without some, without a change to the index.
+"""Overlays: views of the cluster with some objects added or removed. The index itself does not change.
 
-An overlay answers for the objects that it adds or leaves out, and asks the view below it for all the rest.
+An overlay answers queries about its own objects, and passes all others to the view below it.
 """
 
 from collections import Counter
@@ -23,9 +23,12 @@ from webhook.core.workloads.kinds import group_of
 
 
 def with_pods(index: ReadOnlyIndex, node: str, pods: Sequence[Pod]) -> ReadOnlyIndex:
-    """The index as if these pods ran on that node, which it knows.
+    """Add pods to a known node.
 
-    `Pods.matching` and `Pods.objecting` do not name them.
+    `Pods.matching` and `Pods.objecting` do not return the added pods.
+
+    Example:
+        ``with_pods(index, "node-1", [pod]).pods.count("shop", selector)`` counts the pod too.
     """
     slot, taken = index.nodes.view().slots[node], {PODS: len(pods)}
     for pod in pods:
@@ -36,11 +39,11 @@ def with_pods(index: ReadOnlyIndex, node: str, pods: Sequence[Pod]) -> ReadOnlyI
 
 
 def without_pods(index: ReadOnlyIndex, like: Pod, own: Selector, running: Counts) -> ReadOnlyIndex:
-    """The index as if pods of one workload were gone.
+    """Remove the pods of one workload.
 
     Args:
         index: The cluster.
-        like: One of the pods. Each frees its requests (at most what the node has), host ports and anti-affinity terms.
+        like: One of the pods. Each frees its requests (up to the node's resources), host ports and anti-affinity terms.
         own: Selects the pods in the namespace of ``like``.
         running: The number of pods by slot.
     """
@@ -54,7 +57,7 @@ def without_pods(index: ReadOnlyIndex, like: Pod, own: Selector, running: Counts
 
 
 def without_named(index: ReadOnlyIndex, namespace: str, pods: Mapping[str, PodOnNode]) -> ReadOnlyIndex:
-    """The index without these terminating pods, by name. `Pods.lower` and scores still have them."""
+    """Remove terminating pods by name. `Pods.lower` and scores still include them."""
 
     def freed(resource: str) -> Mapping[int, int]:
         slots = Counter[int]()
@@ -66,7 +69,7 @@ def without_named(index: ReadOnlyIndex, namespace: str, pods: Mapping[str, PodOn
 
 
 def with_room(index: ReadOnlyIndex, freed: Mapping[int, Mapping[str, int]]) -> ReadOnlyIndex:
-    """The index as if so much more were free of each resource, by slot; pods are counted as before."""
+    """Free more of each resource, by slot. Pod counts do not change."""
 
     def of_resource(resource: str) -> Mapping[int, int]:
         return {slot: amounts.get(resource, 0) for slot, amounts in freed.items()}
@@ -75,12 +78,18 @@ def with_room(index: ReadOnlyIndex, freed: Mapping[int, Mapping[str, int]]) -> R
 
 
 def with_owners(index: ReadOnlyIndex, owners: Sequence[Owner]) -> ReadOnlyIndex:
-    """The index as if it had these owners. `Owners.matching` still has owners of the same names."""
+    """Add or replace owners. `Owners.matching` still returns replaced ones."""
     return ReadOnlyIndex(index, owners=_WithOwners(index.owners, owners))
 
 
 class AddedNodes(Struct, frozen=True):
-    """A number of empty ``nodes`` like the one in slot ``like``, with other ``labels``."""
+    """Empty nodes to add.
+
+    Attributes:
+        like: The slot of the node to copy.
+        nodes: The number of nodes.
+        labels: Labels that replace the copied ones.
+    """
 
     like: int
     nodes: int
@@ -90,9 +99,10 @@ class AddedNodes(Struct, frozen=True):
 def with_nodes(
     index: ReadOnlyIndex, added: Sequence[AddedNodes] = (), changed: Mapping[int, NodeRow] | None = None
 ) -> ReadOnlyIndex:
-    """The index with more nodes, and with other labels and taints of the nodes in the ``changed`` slots.
+    """Add nodes, and replace the rows of the nodes in the ``changed`` slots.
 
-    Added nodes are named ``<node>-added-1`` and have the last slots. `Nodes.get` and `Volumes.attached` lack them.
+    Added nodes are named ``<node>-added-1`` and get the last slots. `Nodes.get` and `Volumes.attached` do not return
+    them.
     """
     view = index.nodes.view()
     rows = view.rows(0, view.size)
@@ -137,7 +147,7 @@ def _identity(owner: Owner) -> tuple[str, str, str, str]:
 
 
 class _WithRoom(Nodes):
-    """Nodes with more free of each resource, at most what they have. With ``takes``, the amounts are negative."""
+    """Nodes with more free resources, up to their allocatable amounts. With ``takes``, the amounts are negative."""
 
     def __init__(self, below: Nodes, freed: Callable[[str], Mapping[int, int]], *, takes: bool = False) -> None:
         super().__init__(below.answering)
@@ -157,7 +167,7 @@ class _WithRoom(Nodes):
 
 
 class _WithNodes(Nodes):
-    """Nodes of another view. The added ones have the resources of the ``models``, which are slots."""
+    """Nodes of another view. ``models`` are the slots whose resources the added nodes copy."""
 
     def __init__(self, below: Nodes, view: NodeView, models: Sequence[int]) -> None:
         super().__init__(below.answering)
@@ -188,7 +198,7 @@ def _if_any_less(amounts: tuple[int, ...], wanted: int) -> tuple[int, ...] | Non
 
 
 class _WithDrivers(Volumes):
-    """Drivers of added nodes are those of their models, by name."""
+    """Volumes with the drivers of added nodes. ``models`` maps an added node to the copied one."""
 
     def __init__(self, below: Volumes, models: Mapping[str, str]) -> None:
         super().__init__(below.answering)
@@ -283,17 +293,18 @@ class _WithoutPods(_PodsOverlay):
         if namespace != self._namespace or selector.nothing or not counts:
             return counts
         both = selector.joined(self._own.requirements)
-        if both.contradicts_itself:  # of many workloads laid over one another, each would ask all below it
+        if both.contradicts_itself:  # With many overlays on top of one another, each would query all below it.
             return counts
-        # Terminating pods are not among those that run, and stay.
+        # Terminating pods are not part of ``running``, so they stay.
         return _less(counts, self._below.count(namespace, both))
 
     def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
         left, of_namespace = list(self._below.terms_matching(namespace, labels)), self._labels_of(namespace)
         for term in self._extras.terms:
             if term.in_namespace(namespace, of_namespace) and term.selector.matches(labels):
-                # Of two terms that all of these pods may have, one is left, and it does not matter which.
-                own = next((each for each in left if each[0] == term.topology_key and self._is_of_all(each[1])), None)
+                # If all these pods can have two such terms, either may be removed.
+                candidates = (known for known in left if known[0] == term.topology_key and self._is_of_all(known[1]))
+                own = next(candidates, None)
                 if own is not None:
                     left.remove(own)
                     left += [(own[0], rest)] if (rest := _less(own[1], self._running)) else []
@@ -329,23 +340,23 @@ class _WithoutNamed(_PodsOverlay):
         return _less(counts, Counter(pod.slot for pod in self._pods.values() if selector.matches(pod.labels)))
 
     def matching(self, namespace: str, selector: Selector) -> Sequence[tuple[str, int]]:
-        found = self._below.matching(namespace, selector)
-        return [each for each in found if not self._is_gone(namespace, each[0])]
+        pods = self._below.matching(namespace, selector)
+        return [pod for pod in pods if not self._is_gone(namespace, pod[0])]
 
     def objecting(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, str, int]]:
-        found = self._below.objecting(namespace, labels)
-        return [each for each in found if not self._is_gone(each[0], each[1])]
+        pods = self._below.objecting(namespace, labels)
+        return [pod for pod in pods if not self._is_gone(pod[0], pod[1])]
 
     def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
-        found = [(key, dict(counts)) for key, counts in self._below.terms_matching(namespace, labels)]
+        terms = [(key, dict(counts)) for key, counts in self._below.terms_matching(namespace, labels)]
         of_namespace = self._labels_of(namespace)
         for pod in self._pods.values():
             for term in pod.terms:
                 if term.in_namespace(namespace, of_namespace) and term.selector.matches(labels):
-                    # Of two terms with the same key, either may lose the pod: what they keep out is the same.
-                    of_key = (counts for key, counts in found if key == term.topology_key and pod.slot in counts)
+                    # Two terms with the same key reject the same pods, so the pod may be removed from either.
+                    of_key = (counts for key, counts in terms if key == term.topology_key and pod.slot in counts)
                     bump(next(of_key), pod.slot, -1)
-        return [each for each in found if each[1]]
+        return [term_counts for term_counts in terms if term_counts[1]]
 
     def host_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
         gone = {(pod.slot, port) for pod in self._pods.values() for port in pod.ports}
@@ -378,7 +389,7 @@ class _WithoutNamed(_PodsOverlay):
 
 
 def _less(counts: Counts, others: Counts) -> Counts:
-    if counts == others:  # mostly a workload's pods are all that its selector counts
+    if counts == others:  # The usual case: a workload's selector only counts its own pods.
         return {}
     left = {slot: pods - others.get(slot, 0) for slot, pods in counts.items()}
     return {slot: pods for slot, pods in left.items() if pods > 0}

@@ -1,4 +1,4 @@
-"""A pod's owner: its controller, how many pods of the workload there may be, and which selector selects them.
+"""Find a pod's controllers, the replicas of its workload, and the selector of its pods.
 
 Source: the controllers' own labels and annotations in k8s.io/kubernetes pkg/controller and Argo Rollouts.
 """
@@ -14,14 +14,14 @@ from webhook.core.workloads.kinds import JOB, REPLICA_SET, SELECTING, GroupKind,
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import Workload
 
-_CHAIN = 4  # enough for ReplicaSet, Deployment, an operator's resource and its parent; also ends cycles
-_LONGEST_COUNT = 10  # digits: of a 32-bit number; anybody may write more
-# Labels that select exactly one Job's pods: the value is the Job's uid. The second is the older spelling.
+_CHAIN = 4  # Enough for ReplicaSet, Deployment, an operator's resource and its parent. Also ends cycles.
+_LONGEST_COUNT = 10  # The digits of a 32-bit number. Users can write more into an annotation.
+# Labels that select exactly one Job's pods, by the Job's uid. The second is the older spelling.
 _JOB_LABELS = (CONTROLLER_UID, OLD_CONTROLLER_UID)
 
 
 def reference_to(owner: Owner) -> OwnerReference:
-    """The owner reference that objects of this controller carry.
+    """The owner reference to this controller.
 
     Source: meta/v1/controller_ref.go ``NewControllerRef``.
     """
@@ -31,7 +31,7 @@ def reference_to(owner: Owner) -> OwnerReference:
 
 
 def owner_json(owner: Owner, replicas: int) -> bytes | None:
-    """The object with so many replicas, as far as it is read; None where the index does not keep its spec."""
+    """The object with this number of replicas, with the kept fields. None if the index does not keep its spec."""
     if not owner.spec:
         return None
     spec = {**msgspec.json.decode(owner.spec), "replicas": replicas}
@@ -39,7 +39,7 @@ def owner_json(owner: Owner, replicas: int) -> bytes | None:
 
 
 def topmost_workload(pod: PodTemplate, index: ReadOnlyIndex) -> Workload | None:
-    """The topmost controller of the pod as an object of its own, as far as it is read; None where that is not kept."""
+    """The pod's topmost controller as a workload, with the kept fields. None if the index does not keep its spec."""
     for reference in reversed(controllers(pod, index)):
         owner = index.owners.get(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
         written = None if owner is None or owner.replicas is None else owner_json(owner, owner.replicas)
@@ -49,9 +49,9 @@ def topmost_workload(pod: PodTemplate, index: ReadOnlyIndex) -> Workload | None:
 
 
 def has_same_template(workload: Workload, template: PodTemplate, namespace: str, index: ReadOnlyIndex) -> bool:
-    """Whether the cluster has the workload with this template: the same labels and constraints.
+    """Whether the cluster has the workload with the template's labels and constraints.
 
-    Then its running pods are of this revision, and its next pod is one more of them.
+    If so, its running pods and its next pod have the same revision.
     """
     owner = index.owners.get(workload.api_version, workload.kind, namespace, workload.meta.name)
     return owner is not None and owner.templates == (DeclaredTemplate(template.labels, template.pod_spec.constraints),)
@@ -60,7 +60,7 @@ def has_same_template(workload: Workload, template: PodTemplate, namespace: str,
 class Awaited(Struct, frozen=True, kw_only=True, gc=False):
     """An object the watch has not delivered yet: the owner or the namespace of a new pod.
 
-    Its own ``namespace`` is empty for a Namespace.
+    ``namespace`` is empty for a Namespace.
     """
 
     api_version: str
@@ -70,7 +70,7 @@ class Awaited(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def controllers(pod: PodTemplate, index: ReadOnlyIndex) -> list[OwnerReference]:
-    """The pod's controller, its controller's controller, and so on, as far as the index knows them."""
+    """The pod's controller, the controller above it, and so on, as far as the index knows them."""
     chain: list[OwnerReference] = []
     reference = pod.meta.controller
     while reference is not None and len(chain) < _CHAIN:
@@ -81,7 +81,7 @@ def controllers(pod: PodTemplate, index: ReadOnlyIndex) -> list[OwnerReference]:
 
 
 def controller_kind(pod: PodTemplate) -> GroupKind | None:
-    """The kind of the pod's controller; None for a pod without one."""
+    """The kind of the pod's controller. None for a pod without one."""
     reference = pod.meta.controller
     return None if reference is None else group_kind(reference.api_version, reference.kind)
 
@@ -89,12 +89,17 @@ def controller_kind(pod: PodTemplate) -> GroupKind | None:
 def find_owner(
     pod: PodTemplate, namespace: str, index: ReadOnlyIndex, *, waited: bool = False
 ) -> Owner | Awaited | None:
-    """The object that controls the pod.
+    """Find the pod's controller.
+
+    Args:
+        pod: The pod.
+        namespace: Its namespace.
+        index: The cluster.
+        waited: Whether to accept an earlier object of the same name, like the scheduler.
 
     Returns:
-        Awaited if the scheduler reads its kind and the index lacks it, or has only an earlier object of that name. With
-        ``waited`` the earlier object, as the scheduler takes it. None without a controller, and for an unknown one of
-        another kind.
+        The controller. `Awaited` if the scheduler reads its kind, but the index lacks it or has an earlier object. None
+        for a pod without controller, and for an unknown controller of another kind.
     """
     reference = pod.meta.controller
     if reference is None:
@@ -107,10 +112,10 @@ def find_owner(
 
 
 def most_replicas(owner: Owner, index: ReadOnlyIndex) -> int | None:
-    """How many pods the workload may have: the maximum of its autoscaler, else its replicas; None if unknown.
+    """The most pods of the workload: the maximum of its autoscaler, or else its replicas. None if unknown.
 
-    The workload is the owner's own controller where it has one: during a rollout a ReplicaSet has only some of the
-    pods of its Deployment.
+    If the owner has a controller, that is the workload. A ReplicaSet has only some of its Deployment's pods during a
+    rollout.
     """
     namespace = owner.meta.namespace
     above = owner.meta.controller
@@ -125,7 +130,7 @@ def most_replicas(owner: Owner, index: ReadOnlyIndex) -> int | None:
 
 
 def owner_selector(pod: PodTemplate, owner: Owner | None) -> LabelSelector | None:
-    """The selector of an owner that the scheduler does not read; that of a Job follows from its pod's labels.
+    """The selector of an owner that the scheduler does not read. For a Job, it follows from its pod's labels.
 
     Source: batch/job/strategy.go ``generateSelector``.
     """
@@ -140,14 +145,14 @@ def owner_selector(pod: PodTemplate, owner: Owner | None) -> LabelSelector | Non
 
 
 def _replaced(owner: Owner, reference: OwnerReference) -> bool:
-    """Whether the object in the index is an earlier one of the same name."""
+    """Whether the index has an earlier object of the same name."""
     return bool(owner.meta.uid and reference.uid and owner.meta.uid != reference.uid)
 
 
 def _wanted_above(owner: Owner) -> int | None:
-    """The replicas of a workload that the index lacks, by what it controls.
+    """The replicas of an unknown workload, from the owner that it controls.
 
-    A ReplicaSet has them as an annotation; any other owner (a StatefulSet of an operator) has all of the pods itself.
+    A ReplicaSet has them in an annotation. Any other owner, such as an operator's StatefulSet, has all the pods itself.
     Source: deployment/util/deployment_util.go ``DesiredReplicasAnnotation``.
     """
     if group_kind(owner.api_version, owner.kind) != REPLICA_SET:

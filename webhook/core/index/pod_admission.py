@@ -1,4 +1,4 @@
-"""The pod that kube-apiserver makes of one that is posted, by what the cluster's LimitRanges and classes say."""
+"""Apply kube-apiserver's admission to a pod, with the cluster's LimitRanges and classes."""
 
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
@@ -8,15 +8,12 @@ from webhook.core.index.read_only import ReadOnlyIndex
 
 
 def as_admitted(pod: Pod, index: ReadOnlyIndex, version: KubernetesVersion) -> Pod:
-    """The pod as the scheduler gets it after a create request, as far as admission is known (`facts_for`).
-
-    Errors: none; what would be refused is left as it is.
-    """
+    """The pod as the scheduler gets it, with the known admission objects. A refused pod stays as it is."""
     return as_created(pod, version, facts_for(pod, index))
 
 
 def facts_for(pod: Pod, index: ReadOnlyIndex) -> AdmissionFacts:
-    """What kube-apiserver's admission plugins read for the pod."""
+    """The objects that kube-apiserver's admission plugins read for the pod."""
     spec = pod.pod_spec
     return index.namespaces.admission_facts(
         pod.meta.namespace, spec.priority_class_name or "", spec.runtime_class_name or ""
@@ -24,6 +21,6 @@ def facts_for(pod: Pod, index: ReadOnlyIndex) -> AdmissionFacts:
 
 
 def refused_by_admission(pod: Pod, index: ReadOnlyIndex, version: KubernetesVersion) -> tuple[str, ...]:
-    """Why kube-apiserver's admission plugins refuse a pod that is posted; empty where they do not, as far as known."""
+    """The reasons of kube-apiserver's admission plugins for refusing the pod. Empty if no known object refuses it."""
     decoded = with_decoding_defaults(pod, version)
     return plugin_refusals(decoded, facts_for(decoded, index), version)

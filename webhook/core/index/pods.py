@@ -1,4 +1,4 @@
-"""The pods: what verdicts need to know of them, and the questions about them."""
+"""The facts about pods that verdicts need, and the queries about them (`Pods`)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -21,17 +21,17 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.view import View
 
 FINISHED = frozenset({"Succeeded", "Failed"})
-# Weight of a volume that is no plain claim: looking at it can fail. More than any limit, so that the scheduler's
-# NodeVolumeLimits always looks, and fails where upstream does.
+# The weight of a volume other than a plain claim. Reading it can fail. The weight exceeds any limit, so the scheduler's
+# NodeVolumeLimits always reads it, and fails like upstream.
 _PAST_ANY_LIMIT = 2**31
 
-# Pods by slot, as they are read; who counts writes into a dict of its own.
+# The number of pods by slot. Read-only.
 Counts = Mapping[int, int]
 HostPort = tuple[str, str, int]  # address, protocol, port
 
 
 class Term(Struct, frozen=True):
-    """A required pod affinity or anti-affinity term, resolved for the pod that has it.
+    """A required pod affinity or anti-affinity term, resolved for its pod.
 
     Source: k8s.io/kube-scheduler framework/types.go ``newAffinityTerm``.
     """
@@ -42,18 +42,20 @@ class Term(Struct, frozen=True):
     selector: Selector
 
     def in_namespace(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
-        """Whether it applies to pods of this namespace. Source: kube-scheduler framework/types.go ``Matches``."""
+        """Whether the term applies to pods of this namespace. Source: kube-scheduler framework/types.go ``Matches``."""
         return namespace in self.namespaces or self.namespace_selector.matches(labels or {})
 
 
 def resolve_term(term: PodAffinityTerm, namespace: str) -> Term:
     """Resolve a term of a pod in this namespace.
 
-    Errors: ValueError for an invalid selector.
+    Raises:
+        ValueError: A selector is invalid.
+
     Source: kube-scheduler framework/types.go ``newAffinityTerm``, ``getNamespacesFromPodAffinityTerm``.
     """
     own = not term.namespaces and term.namespace_selector is None
-    selector = compile_selector(term.label_selector)  # the first fault is the one that upstream names
+    selector = compile_selector(term.label_selector)  # Compiled first, because upstream reports its fault first.
     return Term(
         topology_key=term.topology_key,
         namespaces=frozenset({namespace} if own else term.namespaces or ()),
@@ -85,7 +87,7 @@ def _ports_of(container: Container) -> Iterator[HostPort]:
 
 
 class Mounted(Struct, frozen=True):
-    """A pod on a node with its volumes; ``name`` and ``uid`` tell whether an ephemeral claim belongs to it."""
+    """The volumes of a pod on a node. An ephemeral claim belongs to the pod if ``name`` and ``uid`` match."""
 
     namespace: str
     name: str
@@ -94,13 +96,13 @@ class Mounted(Struct, frozen=True):
 
     @property
     def weight(self) -> int:
-        """An upper bound of the pod's volumes of one driver; past any limit if looking at one could fail."""
+        """An upper bound of the pod's volumes of one driver. It exceeds any limit if reading a volume can fail."""
         claims = (volume.persistent_volume_claim for volume in self.volumes)
         return sum(1 if claim is not None and claim.claim_name else _PAST_ANY_LIMIT for claim in claims)
 
 
 class Extras(Struct, frozen=True):
-    """Host ports, volumes and required anti-affinity terms: few pods have any."""
+    """Host ports, volumes and required anti-affinity terms. Few pods have any."""
 
     ports: tuple[HostPort, ...] = ()
     mounted: Mounted | None = None
@@ -111,7 +113,16 @@ NO_EXTRAS = Extras()
 
 
 class PodOnNode(Struct, frozen=True):
-    """A pod on a node. ``terms`` are its anti-affinity terms; ``terminates`` is true during its deletion."""
+    """A pod on a node.
+
+    Attributes:
+        slot: The node's slot.
+        terminates: Whether the pod is being deleted.
+        labels: Its labels.
+        request: Its requested resources.
+        ports: Its host ports.
+        terms: Its required anti-affinity terms.
+    """
 
     slot: int
     terminates: bool
@@ -132,18 +143,18 @@ def preferred_terms(affinity: PodAffinity | None) -> Iterator[tuple[int, PodAffi
 
 
 def extras_of(meta: ObjectMeta, spec: PodSpec, version: KubernetesVersion) -> Extras:
-    """What a pod has of host ports, volumes and anti-affinity terms. Source: framework/types.go ``Update``."""
+    """Collect the pod's host ports, volumes and anti-affinity terms. Source: framework/types.go ``Update``."""
     anti_affinity = spec.affinity.pod_anti_affinity if spec.affinity is not None else None
     required = (anti_affinity.required if anti_affinity is not None else None) or ()
     ports = host_ports(spec, version)
-    # The scheduler looks at no other kinds of volumes, as of ConfigMaps, Secrets or emptyDir.
+    # The scheduler ignores all other kinds of volumes, such as ConfigMaps, Secrets and emptyDir.
     volumes = tuple(volume for volume in spec.volumes if volume.has_claim or _in_tree(volume)) if spec.volumes else ()
     if not (required or ports or volumes):
         return NO_EXTRAS
     try:
         terms = tuple(resolve_term(term, meta.namespace) for term in required)
     except ValueError:
-        terms = ()  # as upstream, which drops all of them when one cannot be read
+        terms = ()  # Upstream also drops all terms if one is invalid.
     mounted = Mounted(meta.namespace, meta.name, meta.uid, volumes) if volumes else None
     return Extras(ports, mounted, terms)
 
@@ -151,23 +162,23 @@ def extras_of(meta: ObjectMeta, spec: PodSpec, version: KubernetesVersion) -> Ex
 def _in_tree(volume: Volume) -> bool:
     """Whether the pod names a disk directly, without a claim."""
     disks = (volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.azure_disk, volume.cinder)
-    return any(each is not None for each in (*disks, volume.iscsi, volume.rbd, volume.portworx_volume))
+    return any(disk is not None for disk in (*disks, volume.iscsi, volume.rbd, volume.portworx_volume))
 
 
 class ScoreFacts(Struct, frozen=True):
-    """What scores depend on beside what filters ask; by slot, of nodes that exist.
+    """The facts that only node scores need, by slot of existing nodes.
 
     Attributes:
-        assumed: The CPU and memory that pods count as beyond what they request, in milli-CPU and bytes.
-        drawn: The terms of existing pods that match the pod. The topology key, and their weight on each node, which is
-            negative for anti-affinity.
+        assumed: CPU and memory that scores assume beyond the pods' requests, in milli-CPU and bytes.
+        drawn: The matching terms of existing pods: the topology key, and their weight on each node. The weight of
+            anti-affinity is negative.
     """
 
     assumed: Mapping[int, tuple[int, int]]
     drawn: tuple[tuple[str, Mapping[int, int]], ...]
 
     def joined(self, other: "ScoreFacts") -> "ScoreFacts":
-        """The facts of both."""
+        """Add the facts of another source."""
         assumed = dict(self.assumed)
         for slot, (cpu, memory) in other.assumed.items():
             before = assumed.get(slot, (0, 0))
@@ -178,15 +189,15 @@ class ScoreFacts(Struct, frozen=True):
 class Pods(View):
     """The pods of the cluster.
 
-    A slot is a node's place in `Nodes.view`. Answers by slot may have slots of nodes that are gone.
+    A slot is a node's index in `Nodes.view`. Answers by slot can include slots of deleted nodes.
     """
 
     def count(self, namespace: str, selector: Selector, *, terminating: bool = False) -> Counts:
-        """The number of matching pods by slot, never 0. Terminating pods count only with ``terminating``."""
+        """The number of matching pods by slot, never 0. With ``terminating``, terminating pods count too."""
         return self._ask(Pods.count, namespace, selector, terminating=terminating)
 
     def count_unspread(self, namespace: str, selector: Selector) -> int:
-        """The number of matching pods on nodes without a constraint that do not terminate. No overlay changes it."""
+        """The number of matching pods on nodes without a constraint, except terminating ones. No overlay changes it."""
         return self._ask(Pods.count_unspread, namespace, selector)
 
     def names(self, namespace: str) -> tuple[str, ...]:
@@ -194,7 +205,7 @@ class Pods(View):
         return self._ask(Pods.names, namespace)
 
     def on_node(self, namespace: str, name: str) -> PodOnNode | None:
-        """The pod of that name, terminating or not; None if it is on no node."""
+        """The pod of this name, even if terminating. None if it is on no node."""
         return self._ask(Pods.on_node, namespace, name)
 
     def namespaces(self) -> tuple[str, ...]:
@@ -202,49 +213,49 @@ class Pods(View):
         return self._ask(Pods.namespaces)
 
     def matching(self, namespace: str, selector: Selector) -> Sequence[tuple[str, int]]:
-        """The names and slots of the namespace's pods that a selector matches, including terminating pods."""
+        """The names and slots of the namespace's matching pods, including terminating ones."""
         return self._ask(Pods.matching, namespace, selector)
 
     def objecting(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, str, int]]:
-        """The pods with an anti-affinity term that matches such an incoming pod: namespace, name and slot."""
+        """The pods whose anti-affinity rejects a pod with these labels: namespace, name and slot."""
         return self._ask(Pods.objecting, namespace, labels)
 
     def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
-        """The anti-affinity terms of existing pods that match such an incoming pod: topology key, and pods by slot."""
+        """The anti-affinity terms of pods that reject a pod with these labels: topology key, and pods by slot."""
         return self._ask(Pods.terms_matching, namespace, labels)
 
     def score_facts(self, namespace: str, labels: Mapping[str, str]) -> ScoreFacts | None:
-        """What scores of nodes for such a pod depend on beside what filters ask; None where that is not kept."""
+        """The facts that only scores need, for a pod with these labels. None if the index does not keep them."""
         return self._ask(Pods.score_facts, namespace, labels)
 
     def waiting(self, namespace: str | None = None) -> tuple[Pod, ...]:
-        """The namespace's pods that have no node yet, or those of all namespaces."""
+        """The pods without a node, of one or all namespaces."""
         return self._ask(Pods.waiting, namespace)
 
     def count_waiting(self, namespace: str, selector: Selector) -> int:
-        """How many of the namespace's pods that have no node yet the selector matches."""
+        """The number of the namespace's matching pods without a node."""
         return self._ask(Pods.count_waiting, namespace, selector)
 
     def nominated(self) -> Mapping[str, tuple[Pod, ...]]:
-        """The waiting pods that preemption has nominated for a node, by that node."""
+        """The waiting pods nominated for a node by preemption, by the node's name."""
         return self._ask(Pods.nominated)
 
     def lower(self, priority: int) -> Mapping[int, Sequence[tuple[int, PodRequest]]]:
-        """The pods of a lower priority by slot: priority and request. Takes some 20 ms for 150,000 pods."""
+        """The pods of a lower priority by slot: priority and request. Takes about 20 ms for 150,000 pods."""
         return self._ask(Pods.lower, priority)
 
     def host_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
-        """The host ports that existing pods use, by slot."""
+        """The host ports in use, by slot."""
         return self._ask(Pods.host_ports)
 
     def claim_users(self, namespace: str, name: str) -> Counts:
-        """How many pods on each node mount the claim."""
+        """The number of pods on each node that mount the claim."""
         return self._ask(Pods.claim_users, namespace, name)
 
     def mounts(self) -> Mapping[int, int]:
-        """An upper bound of the volumes of one driver that a node's pods have, by slot."""
+        """An upper bound of the volumes of one driver on each node, by slot."""
         return self._ask(Pods.mounts)
 
     def mounting(self, slots: Sequence[int] | None = None) -> Mapping[int, tuple[Mounted, ...]]:
-        """The pods with volumes on these nodes, by slot; without ``slots`` those on every node."""
+        """The pods with volumes on these nodes, by slot. Without ``slots``, on every node."""
         return self._ask(Pods.mounting, slots)

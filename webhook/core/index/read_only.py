@@ -1,6 +1,6 @@
-"""What may be asked of the cluster: five views of it, with the narrow questions of rules, and nothing that changes it.
+"""The read-only index: five views of the cluster with narrow queries, and no method that changes it.
 
-Whoever judges is given a `ReadOnlyIndex`; only what feeds the cluster's events has the `ClusterIndex` itself.
+Reviews and commands get a `ReadOnlyIndex`. Only code that feeds events has the `ClusterIndex` itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,57 +16,57 @@ from webhook.core.index.objects import Autoscaler, Owner
 from webhook.core.index.pods import Pods
 from webhook.core.index.view import View
 
-Handle = tuple[str, str]  # a volume's driver, and what that calls the volume
+Handle = tuple[str, str]  # a volume's driver, and the driver's id for the volume
 
 
 class Volumes(View):
-    """Claims, volumes, classes, and what storage drivers say of themselves."""
+    """Claims, volumes, storage classes and storage drivers."""
 
     def claim(self, namespace: str, name: str) -> Claim | None:
-        """The claim of that name."""
+        """The claim of this name."""
         return self._ask(Volumes.claim, namespace, name)
 
     def volume(self, name: str) -> PersistentVolume | None:
-        """The volume of that name."""
+        """The volume of this name."""
         return self._ask(Volumes.volume, name)
 
     def candidates(self, claim: Claim) -> tuple[PersistentVolume, ...]:
-        """The volumes that the claim may bind: unclaimed ones of its class, and those reserved for it.
+        """The volumes that can bind to the claim: unclaimed ones of its class, and reserved ones.
 
         Source: storage/volume/pv_helpers.go ``FindMatchingVolume``; volumebinding/assume_cache.go ``ListPVs``.
         """
         return self._ask(Volumes.candidates, claim)
 
     def storage_class(self, name: str) -> StorageClass | None:
-        """The storage class of that name."""
+        """The storage class of this name."""
         return self._ask(Volumes.storage_class, name)
 
     def default_class(self) -> StorageClass | None:
-        """The storage class of claims that name none; None also if several are marked as default."""
+        """The storage class of claims without one. None if no class or several are marked as default."""
         return self._ask(Volumes.default_class)
 
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
-        """The most volumes that each CSI driver attaches, by node and driver, as far as drivers have said."""
+        """The published limit of attached volumes, by node and CSI driver."""
         return self._ask(Volumes.attach_limits)
 
     def drivers(self) -> Mapping[str, CsiDriver]:
-        """The storage drivers that say something of themselves, by name."""
+        """The storage drivers with a CSIDriver object, by name."""
         return self._ask(Volumes.drivers)
 
     def nodes_with_driver(self, driver: str) -> frozenset[str]:
-        """The nodes on which the storage driver is installed."""
+        """The nodes with the storage driver."""
         return self._ask(Volumes.nodes_with_driver, driver)
 
     def capacities(self, storage_class: str) -> tuple[StorageCapacity, ...]:
-        """The free capacity that is published of a class."""
+        """The published free capacity of a class."""
         return self._ask(Volumes.capacities, storage_class)
 
     def attachments(self) -> Mapping[str, int]:
-        """How many volumes are attached to each node, whether a pod uses them or not."""
+        """The number of volumes attached to each node, used or not."""
         return self._ask(Volumes.attachments)
 
     def attached(self, nodes: Sequence[str]) -> Mapping[str, tuple[Handle, ...]]:
-        """The volumes that are attached to these nodes: the driver, and what it calls the volume.
+        """The volumes attached to these nodes, with driver and id.
 
         Source: nodevolumelimits/csi.go ``getNodeVolumeAttachmentInfo``.
         """
@@ -74,10 +74,10 @@ class Volumes(View):
 
 
 class Owners(View):
-    """What makes pods, and what scales it."""
+    """Controllers of pods, and their autoscalers."""
 
     def get(self, api_version: str, kind: str, namespace: str, name: str) -> Owner | None:
-        """The owner of that group, kind and name; its API version does not matter."""
+        """The owner of this group, kind and name, in any version."""
         return self._ask(Owners.get, api_version, kind, namespace, name)
 
     def of_namespace(self, namespace: str) -> tuple[Owner, ...]:
@@ -85,30 +85,30 @@ class Owners(View):
         return self._ask(Owners.of_namespace, namespace)
 
     def matching(self, namespace: str, selector: Selector, most: int) -> tuple[Owner, ...]:
-        """The namespace's workloads whose pod template the selector matches, without labels that a controller adds.
+        """The namespace's workloads with a matching pod template, without labels added by controllers.
 
-        Only workloads with the rarest label that the selector requires are compared: the first ``most`` by name.
+        Compares the first ``most`` workloads by name, among those with the selector's rarest required label.
         """
         return self._ask(Owners.matching, namespace, selector, most)
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
-        """The autoscaler whose target is this object, which need not be known; of several, the first by name."""
+        """The autoscaler of this object, known or not. The first by name if there are several."""
         return self._ask(Owners.autoscaler, api_version, kind, namespace, name)
 
 
 class Namespaces(View):
-    """Namespaces with their services and SpreadGroups, and what admission reads for their pods."""
+    """Namespaces, their services and SpreadGroups, and the admission objects for their pods."""
 
     def labels(self, name: str) -> Mapping[str, str] | None:
-        """The namespace's labels; None where it is unknown."""
+        """The namespace's labels. None if it is unknown."""
         return self._ask(Namespaces.labels, name)
 
     def raw_labels(self, name: str) -> Mapping[str, str] | None:
-        """The namespace's labels as they were read, without the name label that the API server adds."""
+        """The namespace's labels as read, without the name label that the API server adds."""
         return self._ask(Namespaces.raw_labels, name)
 
     def all_labels(self) -> Mapping[str, Mapping[str, str]]:
-        """All namespaces that exist, with their labels as they were read."""
+        """The labels of all namespaces, as read."""
         return self._ask(Namespaces.all_labels)
 
     def services(self, name: str) -> tuple[Service, ...]:
@@ -116,7 +116,7 @@ class Namespaces(View):
         return self._ask(Namespaces.services, name)
 
     def all_services(self) -> tuple[Service, ...]:
-        """The services of all namespaces: upstream's lister returns them for an empty namespace."""
+        """The services of all namespaces. Upstream's lister returns them for an empty namespace."""
         return self._ask(Namespaces.all_services)
 
     def groups(self, name: str) -> tuple[SpreadGroup, ...]:
@@ -128,18 +128,21 @@ class Namespaces(View):
         return self._ask(Namespaces.all_groups)
 
     def admission_facts(self, name: str, priority_class: str, runtime_class: str) -> AdmissionFacts:
-        """What kube-apiserver's admission reads for pods of the namespace that name these classes; "" for none."""
+        """The objects read by kube-apiserver's admission, for pods with these classes ("" for none)."""
         return self._ask(Namespaces.admission_facts, name, priority_class, runtime_class)
 
 
 class ReadOnlyIndex:
     """The cluster at one moment.
 
-    An answer is the caller's own copy, or immutable. An object that is not known may exist nevertheless, unless `lacks`
-    says that all of its kind are known.
+    Each answer is immutable or the caller's own copy. An unknown object can still exist, unless `lacks` returns an
+    empty text for its resource.
 
     Args:
-        below: The cluster that this one is but for the views given here.
+        below: The cluster below. The given views replace its views.
+
+    Example:
+        ``index.pods.count("shop", compile_selector(selector))`` is the number of matching pods by slot.
     """
 
     nodes: Nodes
@@ -169,7 +172,7 @@ class ReadOnlyIndex:
 
     @property
     def taken_at(self) -> str:
-        """The ISO time at which a snapshot was taken; empty for a cluster that is watched."""
+        """The ISO time of a snapshot. Empty for a watched cluster."""
         return self._below.taken_at
 
     @property
@@ -179,11 +182,11 @@ class ReadOnlyIndex:
 
     @property
     def lacking(self) -> Mapping[str, str]:
-        """The resources (the API's plural) that could not be read, each with the reason. Key "": there are no nodes."""
+        """The unreadable resources (plural names), each with the reason. Key "": there are no nodes."""
         return self._below.lacking
 
     def lacks(self, *resources: str) -> str:
-        """Which of these resources is missing and why, as rules print it; empty if all are known."""
+        """The first unreadable one of these resources with the reason, for messages. Empty if all are readable."""
         lacking = self.lacking
         for resource in resources:
             if resource in lacking:

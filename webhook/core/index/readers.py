@@ -1,6 +1,6 @@
-"""JSON of one API object -> the value that the index keeps of it.
+"""Decode the JSON of API objects into the values that the index keeps.
 
-Only fields that an answer depends on are kept: no environment of containers, and few annotations.
+It keeps only fields with an effect on answers: few annotations, and no environment variables of containers.
 """
 
 import functools
@@ -59,7 +59,7 @@ READ_ANNOTATIONS = frozenset(
 ).union(DESIRED_REPLICAS_ANNOTATIONS, KEPT_ANNOTATIONS)
 
 RawJson = bytes | msgspec.Raw
-_Wire = TypeVar("_Wire")  # what the JSON of a kind is decoded as
+_Wire = TypeVar("_Wire")  # the type that the JSON of a kind is decoded into
 
 
 _Plain = TypeVar("_Plain", bound=ApiObject)
@@ -95,12 +95,12 @@ class _ScaledSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     pod_management_policy: msgspec.Raw = _ABSENT
 
 
-# Of a spec as people write it, some 600 bytes are read.
+# In bytes. About 600 bytes of a usual spec are read.
 _LONGEST_SPEC = 8192
 
 
 class _OwnerMeta(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Identity and owner only: after pods, ReplicaSets are the most numerous objects of a cluster."""
+    """Only identity and owner, to save memory. After pods, ReplicaSets are the most common objects of a cluster."""
 
     name: str = ""
     namespace: str = ""
@@ -154,14 +154,14 @@ def _scaled(read: _Scaled, of: TypeMeta) -> Owner:
 
 
 def _replica_set(read: _Scaled, of: TypeMeta) -> Owner:
-    # A Deployment keeps ten old ones; its own template is the one that counts.
+    # A Deployment keeps ten old ReplicaSets. Its own template is the one that counts.
     if read.metadata is None or controller_of(read.metadata.owner_references) is None:
         return _scaled(read, of)
     return _owner(of, read.metadata, read.spec.replicas, read.spec.selector)
 
 
 def _what_is_read(written: _ScaledSpec) -> bytes:
-    """`Owner.spec`: without the replicas, and empty for a spec that is broken, as in files."""
+    """Encode `Owner.spec`, without the replicas. Empty for a broken spec, as in files, and for an oversized one."""
     said = {
         field.encode_name: value
         for field in msgspec.structs.fields(_ScaledSpec)
@@ -177,7 +177,7 @@ def _replication_controller(read: _ReplicationController, of: TypeMeta) -> Owner
 
 
 def _job(read: _Job, of: TypeMeta) -> Owner:
-    # No more pods than are left to complete run at once.
+    # A Job runs no more pods at a time than its completions.
     at_once = 1 if read.spec.parallelism is None else read.spec.parallelism
     if read.spec.completions is not None:
         at_once = min(at_once, read.spec.completions)
@@ -199,7 +199,7 @@ def _spread_group(read: SpreadGroup, _: TypeMeta) -> SpreadGroup:
 
 
 def _with_shared_constraints(status: GroupStatus) -> GroupStatus:
-    """The status with one value for constraints that are equal: those of a plan are, in each of its shards."""
+    """Share equal constraints between workloads, to save memory. All shards of a plan have the same."""
     known = dict[bytes, tuple[SpreadConstraint, ...]]()
     workloads = tuple(
         msgspec.structs.replace(
@@ -214,7 +214,7 @@ def _with_shared_constraints(status: GroupStatus) -> GroupStatus:
 
 
 def _declared(template: msgspec.Raw) -> tuple[DeclaredTemplate, ...] | None:
-    """The one template of a built-in kind; None where it is broken, as in files that no API server has accepted."""
+    """The template of a built-in kind. None if it is broken, as in files that no API server has accepted."""
     try:
         read = _TEMPLATE.decode(template)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -264,7 +264,7 @@ def _reference(controller: OwnerReference) -> OwnerReference:
 
 
 def _shared_texts(selector: LabelSelector | None) -> LabelSelector | None:
-    """The selector with shared texts: a workload's revisions and pods repeat the same labels."""
+    """Share the selector's texts, to save memory. A workload's revisions and pods repeat the same labels."""
     if selector is None or not selector.match_labels or selector.match_expressions:
         return selector
     return LabelSelector(match_labels={shared(key): shared(value) for key, value in selector.match_labels.items()})
@@ -279,7 +279,13 @@ def _kept(annotations: Mapping[str, str] | None) -> Mapping[str, str] | None:
 
 
 class ListPage(Struct, frozen=True, kw_only=True, gc=False):
-    """One page of a list: the list's resourceVersion, and the token of the next page, empty on the last."""
+    """One page of a list.
+
+    Attributes:
+        values: The objects.
+        version: The list's resourceVersion.
+        more: The token of the next page. Empty on the last page.
+    """
 
     values: tuple[ApiObject, ...]
     version: str
@@ -287,7 +293,7 @@ class ListPage(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class WatchEvent(Struct, frozen=True, kw_only=True, gc=False):
-    """One line of a watch; ``type`` is its event type as the API writes it."""
+    """One event of a watch, with its type from the API."""
 
     type: str
     value: ApiObject
@@ -304,10 +310,15 @@ class _WatchLine(Struct, Generic[_Wire], frozen=True):
 
 
 class Reader(Struct, frozen=True, kw_only=True):
-    """The decoders of one kind, each in one pass over the JSON: of an object, a page of a list, a line of a watch.
+    """The decoders of one kind. Each makes one pass over the JSON.
 
-    Errors: each raises msgspec.DecodeError for broken JSON (its subclass ValidationError if only types are wrong), and
-    UnicodeDecodeError.
+    They raise UnicodeDecodeError, and msgspec.DecodeError for broken JSON or its subclass ValidationError for wrong
+    types.
+
+    Attributes:
+        value: Decodes an object.
+        page: Decodes a page of a list.
+        change: Decodes a line of a watch.
     """
 
     value: Callable[[RawJson], ApiObject]
@@ -332,7 +343,7 @@ def _reader(wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject], of
     return Reader(value=lambda raw: value(one.decode(raw), of), page=page, change=change)
 
 
-# What the JSON of a kind is decoded as, and what makes the value of it.
+# By kind: the type to decode the JSON into, and the function that builds the kept value from it.
 _KINDS: Mapping[tuple[str, str], tuple[type[Any], Callable[[Any, TypeMeta], ApiObject]]] = {
     ("v1", "Node"): (Node, _as_it_is),
     ("v1", "Pod"): (Pod, _pod),
@@ -360,7 +371,7 @@ _KINDS: Mapping[tuple[str, str], tuple[type[Any], Callable[[Any, TypeMeta], ApiO
 
 
 def reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Reader | None:
-    """The reader of a kind; None for a kind that no answer depends on."""
+    """The reader of a kind. None for a kind without an effect on answers."""
     kind = of.api_version or "", of.kind or ""
     if kind in _KINDS:
         return _built_in_reader(*kind)
@@ -378,21 +389,30 @@ def _custom_reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Reader:
 
 
 def decoded_type(of: TypeMeta) -> type | None:
-    """The type that an object of a built-in kind is decoded as; None for any other kind."""
+    """The type that objects of a built-in kind are decoded into. None for any other kind."""
     return _KINDS.get((of.api_version or "", of.kind or ""), (None,))[0]
 
 
 def decode_object(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
-    """The value that the index keeps of one API object; None for a kind that no answer depends on.
+    """Decode an API object into the value that the index keeps. None for a kind without an effect on answers.
 
-    Errors: msgspec.DecodeError for broken JSON, and for fields of a wrong type.
+    Args:
+        raw: The object's JSON.
+        of: Its API version and kind.
+        embedded: Configured custom kinds with pod templates.
+
+    Raises:
+        msgspec.DecodeError: The JSON is broken, or a field has a wrong type.
+
+    Example:
+        ``decode_object(text, TypeMeta(api_version="v1", kind="Node"))`` is a `Node`.
     """
     read = reader(of, embedded)
     return None if read is None else read.value(raw)
 
 
 def decode_or_none(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
-    """The same; None too for an object that cannot be read."""
+    """Decode like `decode_object`, but return None for an unreadable object."""
     try:
         return decode_object(raw, of, embedded)
     except (ValueError, RecursionError):
@@ -400,7 +420,7 @@ def decode_or_none(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...
 
 
 def _custom(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Owner:
-    """An object of a custom kind that makes pods. The API server never checks its template, which may be broken."""
+    """Decode a custom object with a pod template. The API server never checks it, so it can be broken."""
     try:
         workload = read_workload(raw, embedded, api_version=of.api_version, kind=of.kind)
     except DecodeError:

@@ -1,9 +1,8 @@
-"""What a review asked of the cluster from beside the event loop, and the answers: facts of one moment.
+"""Query the index from a thread or process outside the event loop, with consistent answers.
 
-Reviews in the loop ask the index itself, which changes between them. One in a thread or a process asks the loop, where
-events are applied between two of its questions. If one was, its facts are of several moments: all its questions are
-asked again at once, and if one has another answer now, the object is judged anew. The same facts give the same
-decision, here and elsewhere.
+Reviews in the event loop read the index directly, since no event comes between their queries. A review outside sends
+each query to the loop, and events can come between two of them. If so, all its queries are repeated at once. If an
+answer changed, the object is judged again. The same answers give the same decision everywhere.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -18,53 +17,58 @@ from webhook.core.index.pods import Pods
 from webhook.core.index.read_only import Namespaces, Owners, ReadOnlyIndex, Volumes
 
 _Decision = TypeVar("_Decision")
-# Measured beside a thousand events a second: of 3,000 reviews 56 would have been judged twice, and none a third time.
+# Measured at a thousand events per second: 56 of 3,000 reviews needed a second decision, and none a third.
 _MAX_DECISIONS = 3
 SEVERAL_REVISIONS = -1
-"""The revision of answers between which events came in."""
+"""The revision of answers with events in between."""
 
 
 class IndexClient(Protocol):
-    """Asks the index; says at which revision of the index it was answered."""
+    """Sends queries to the index."""
 
     def all(self, questions: Sequence["IndexQuestion"]) -> tuple[int, Sequence[object]]:
-        """The answers to some questions, of the same moment, or at the revision `SEVERAL_REVISIONS`."""
+        """Return the index's revision and the answers. With events in between, the revision `SEVERAL_REVISIONS`."""
 
 
 IndexQuestion = tuple[str, tuple[object, ...], Mapping[str, object]]
-"""A property of `ReadOnlyIndex`, or a view and its method, as in "pods.count"; and what it is called with."""
+"""A property of `ReadOnlyIndex`, or a method of a view such as "pods.count", and the call's arguments."""
 
 
 def answer_all(index: ReadOnlyIndex, questions: Iterable[IndexQuestion]) -> tuple[int, list[object]]:
-    """The answers of this index at this moment, as `IndexClient` has them."""
-    found = ((attrgetter(name)(index), of, named) for name, of, named in questions)
-    return index.revision, [asked(*of, **named) if callable(asked) else asked for asked, of, named in found]
+    """Answer the queries from this index. Return its revision and the answers."""
+    members = ((attrgetter(name)(index), args, kwargs) for name, args, kwargs in questions)
+    return index.revision, [member(*args, **kwargs) if callable(member) else member for member, args, kwargs in members]
 
 
-def judge_remotely(judge: Callable[[ReadOnlyIndex], _Decision], asking: IndexClient) -> _Decision:
-    """The function's decision on the cluster at one moment. Events do not wait for it.
+def judge_remotely(judge: Callable[[ReadOnlyIndex], _Decision], client: IndexClient) -> _Decision:
+    """Run a review on the cluster at one moment. Events do not wait for it.
 
-    The function can run several times, and must depend on nothing else that changes. If events come in each time, the
-    questions of only the last run are answered at a later moment than the rest.
+    ``judge`` can run several times. Its result must depend only on the index. If events come during every run, new
+    queries of the last run get later answers than the others.
     """
-    facts = RemoteIndex(asking)
-    decision = judge(facts)
+    index = RemoteIndex(client)
+    decision = judge(index)
     for _ in range(_MAX_DECISIONS - 1):
-        if facts.consistent or not facts.refresh():
+        if index.consistent or not index.refresh():
             break
-        decision = judge(facts)
+        decision = judge(index)
     return decision
 
 
 class RemoteIndex(ReadOnlyIndex):
-    """Answers as the index does, and asks each question once."""
+    """An index that sends each query to an `IndexClient` once.
 
-    def __init__(self, asking: IndexClient) -> None:
-        self._asking = asking
+    Attributes:
+        known: The answers by query.
+        consistent: Whether all answers have the same revision.
+    """
+
+    def __init__(self, client: IndexClient) -> None:
+        self._client = client
         self._questions: dict[Hashable, IndexQuestion] = {}
         self.known: dict[Hashable, object] = {}
         self._revision: int | None = None
-        self.consistent = True  # whether nothing changed between the questions
+        self.consistent = True
         self.nodes, self.pods = Nodes(self._of("nodes")), Pods(self._of("pods"))
         self.volumes, self.owners = Volumes(self._of("volumes")), Owners(self._of("owners"))
         self.namespaces = Namespaces(self._of("namespaces"))
@@ -90,27 +94,27 @@ class RemoteIndex(ReadOnlyIndex):
         return lacking
 
     def refresh(self) -> bool:
-        """Replace all answers by those of this moment, and say whether one of them is another than before."""
-        self._revision, answers = self._asking.all([*self._questions.values()])
+        """Repeat all queries at once. Return whether an answer changed."""
+        self._revision, answers = self._client.all([*self._questions.values()])
         before, self.known = self.known, dict(zip(self._questions, answers, strict=True))
         self.consistent = self._revision != SEVERAL_REVISIONS
         return self.known != before
 
     def _of(self, view: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """What finds the answers to questions of this view."""
+        """Return a function that finds the method for a query of this view."""
         return lambda question: partial(self._answer, f"{view}.{question.__name__}")
 
-    def _answer(self, name: str, *of: object, **named: object) -> Any:  # noqa: ANN401 as the question's signature says
-        check_time()  # for answers that are known too: overlays ask for them again and again
-        key: Hashable = (name, of, *named.items())
+    def _answer(self, name: str, *args: object, **kwargs: object) -> Any:  # noqa: ANN401 The type depends on the query.
+        check_time()  # Also for known answers, because overlays repeat queries many times.
+        key: Hashable = (name, args, *kwargs.items())
         try:
-            answer = self.known.get(key, self)  # which is no answer to anything
-        except TypeError:  # labels and claims are no keys of a dict
-            key = name, repr(of)
+            answer = self.known.get(key, self)  # ``self`` marks a missing answer.
+        except TypeError:  # Labels and claims are not hashable.
+            key = name, repr(args)
             answer = self.known.get(key, self)
         if answer is self:
-            revision, [answer] = self._asking.all([(name, of, named)])
-            self._questions[key], self.known[key] = (name, of, named), answer
+            revision, [answer] = self._client.all([(name, args, kwargs)])
+            self._questions[key], self.known[key] = (name, args, kwargs), answer
             if revision != self._revision:
                 self.consistent = self._revision is None
                 self._revision = revision

@@ -1,4 +1,4 @@
-"""What the views of the cluster have in common."""
+"""The base of the five views of the cluster: it passes unanswered queries to the view below."""
 
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -11,20 +11,20 @@ _Method = Callable[..., Any]
 
 
 class View:
-    """Questions about one part of the cluster, and who answers them.
+    """Queries about one part of the cluster.
 
-    A table of the index answers all of them. An overlay answers some, and leaves the others to the view below it.
+    A table of the index answers all queries. An overlay answers some, and passes the others to the view below it.
 
     Args:
-        below: Finds the method that answers a question which this view does not answer.
+        below: Finds the method for a query that this view does not answer.
     """
 
     def __init__(self, below: Callable[[_Method], _Method]) -> None:
         self._find = below
 
     def answering(self, question: _Method) -> _Method:
-        """The method that answers a question: of this view, or of one below."""
-        check_time()  # overlays ask the same again and again
+        """Find the method that answers a query, in this view or below."""
+        check_time()  # Overlays repeat queries many times.
         if getattr(type(self), question.__name__) is question:
             return self._find(question)
         method: _Method = getattr(self, question.__name__)

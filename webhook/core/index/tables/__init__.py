@@ -1,1 +1,1 @@
-"""What the index is made of: a table for each kind of thing that it knows."""
+"""The tables of the index: nodes, pods, volumes, owners and namespaces."""

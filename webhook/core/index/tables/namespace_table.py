@@ -1,4 +1,4 @@
-"""Namespaces with their services and SpreadGroups, and the objects that one pod's admission reads."""
+"""The table of namespaces, services, SpreadGroups, and the objects that admission of pods reads."""
 
 from collections.abc import Collection, Mapping
 
@@ -20,17 +20,17 @@ from webhook.core.index.tables.shrinking import drop, drop_under, put_under
 # Kind -> the resource of its objects.
 ADMISSION_RESOURCES = {LIMIT_RANGE: "limitranges", PRIORITY_CLASS: "priorityclasses", RUNTIME_CLASS: "runtimeclasses"}
 
-_Asked = tuple[str, str, str, tuple[str, ...]]  # namespace, classes, and the kinds that were not read
-# Nearly every review asks, and for one of few answers; whoever writes a pod chooses the names.
+_AdmissionKey = tuple[str, str, str, tuple[str, ...]]  # namespace, classes, and the unreadable kinds
+# Nearly every review needs one of a few answers, but the author of a pod can choose any names.
 _MOST_ANSWERS = 256
-_LONGEST_KEPT = 400  # characters of the names
+_LONGEST_KEPT = 400  # characters of all names together
 
 
 class NamespaceTable(Namespaces):
-    """Namespaces with what is in them, and the objects that kube-apiserver's admission plugins read.
+    """Namespaces with their objects, and the objects that kube-apiserver's admission plugins read.
 
     Args:
-        lacking: The resources whose objects are not known, which may change.
+        lacking: The unreadable resources. The caller may change it.
     """
 
     def __init__(self, lacking: Collection[str]) -> None:
@@ -38,12 +38,12 @@ class NamespaceTable(Namespaces):
         self._namespaces: dict[str, Namespace] = {}
         self._services: dict[str, dict[str, Service]] = {}
         self._groups: dict[str, dict[str, SpreadGroup]] = {}
-        self._oldest: dict[str, tuple[SpreadGroup, ...]] = {}  # of namespaces that were asked for since they changed
+        self._oldest: dict[str, tuple[SpreadGroup, ...]] = {}  # Cached until a group of the namespace changes.
         self._ranges: dict[str, dict[str, LimitRange]] = {}
         self._priorities: dict[str, PriorityClass] = {}
         self._defaults: dict[str, PriorityClass] = {}
         self._runtimes: dict[str, RuntimeClass] = {}
-        self._answers: dict[_Asked, AdmissionFacts] = {}
+        self._answers: dict[_AdmissionKey, AdmissionFacts] = {}
 
     def put(self, value: Namespace | Service | SpreadGroup | AdmissionObject) -> None:
         """Add or replace an object."""
@@ -57,7 +57,7 @@ class NamespaceTable(Namespaces):
                 put_under(self._groups, namespace, name, value)
                 drop(self._oldest, namespace)
             case _:
-                self.remove(value)  # which forgets the answers too
+                self.remove(value)  # This also drops the cached answers.
                 self._put_read_by_admission(value, name)
 
     def _put_read_by_admission(self, value: AdmissionObject, name: str) -> None:
@@ -72,7 +72,7 @@ class NamespaceTable(Namespaces):
                     self._defaults[name] = value
 
     def remove(self, value: Namespace | Service | SpreadGroup | AdmissionObject) -> None:
-        """Remove an object, if it is there."""
+        """Remove an object, if present."""
         namespace, name = meta_of(value).namespace, meta_of(value).name
         match value:
             case Namespace():
@@ -97,14 +97,14 @@ class NamespaceTable(Namespaces):
                 drop(self._defaults, name)
 
     def known(self) -> set[str]:
-        """Every namespace that is known by itself or by an object in it."""
+        """All namespaces with a Namespace object or a service."""
         return {*self._namespaces, *self._services}
 
     def labels(self, name: str) -> Mapping[str, str] | None:
         namespace = self._namespaces.get(name)
         if namespace is None:
             return None
-        # The API server puts this label on every namespace; objects from files may lack it.
+        # The API server adds this label to every namespace. Objects from files can lack it.
         return {NAMESPACE_NAME: name, **(namespace.meta.labels or {})}
 
     def raw_labels(self, name: str) -> Mapping[str, str] | None:
@@ -127,32 +127,32 @@ class NamespaceTable(Namespaces):
         return {namespace: self._oldest_first(namespace) for namespace in self._groups}
 
     def _oldest_first(self, namespace: str) -> tuple[SpreadGroup, ...]:
-        """All groups of the namespace, sorted once: reviews ask for them, and whoever may create them makes many."""
+        """All groups of the namespace. The order is cached, because reviews need it and users can create many."""
         if namespace not in self._groups:
             return ()
         if namespace not in self._oldest:
             known = self._groups[namespace].values()
             self._oldest[namespace] = tuple(
-                sorted(known, key=lambda each: (each.meta.creation_timestamp or "", each.meta.name))
+                sorted(known, key=lambda group: (group.meta.creation_timestamp or "", group.meta.name))
             )
         return self._oldest[namespace]
 
     def admission_facts(self, name: str, priority_class: str, runtime_class: str) -> AdmissionFacts:
         unread = tuple([kind for kind, resource in ADMISSION_RESOURCES.items() if resource in self._lacking])
-        asked = name, priority_class, runtime_class, unread
-        known = self._answers.get(asked)
+        key = name, priority_class, runtime_class, unread
+        known = self._answers.get(key)
         if known is None:
             known = self._facts(name, priority_class, runtime_class, {*unread})
             if len(self._answers) >= _MOST_ANSWERS:
                 self._answers.clear()
             if len(name) + len(priority_class) + len(runtime_class) <= _LONGEST_KEPT:
-                self._answers[asked] = known
+                self._answers[key] = known
         return known
 
     def _facts(self, namespace: str, priority_class: str, runtime_class: str, unread: set[str]) -> AdmissionFacts:
         """Source: priority/admission.go ``getDefaultPriorityClass``; runtimeclass/admission.go ``prepareObjects``."""
         # Upstream takes them in a random order; see `limit_ranges_disagree`.
-        ranges = tuple(each for _, each in sorted(self._ranges.get(namespace, {}).items()))
+        ranges = tuple(limits for _, limits in sorted(self._ranges.get(namespace, {}).items()))
         if priority_class:
             priority = self._priorities.get(priority_class)
         else:

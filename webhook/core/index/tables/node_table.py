@@ -1,4 +1,4 @@
-"""The nodes by slot, with what their pods leave free."""
+"""The table of nodes by slot, with their free resources."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ from webhook.core.budget import check_time
 from webhook.core.index.nodes import NO_NODE, NodeRow, Nodes, NodeView
 from webhook.core.index.tables.shrinking import drop, drop_under
 
-# Resources that have a column always; of others, so many that were asked for last. Anybody may ask for more.
+# Resources that always have a column. Others get one on request, up to a limit, since users can name any resource.
 _ALWAYS_NAMES = frozenset(OF_EVERY_NODE)
-_MAX_COLUMNS = 32  # each has two numbers a node, up to 80 bytes: 0.4 MB with 5,000 nodes
-# So many slots may stay unused, or a quarter of all: nodes come and go, and a view of another size inherits nothing.
+_MAX_COLUMNS = 32  # Each has two numbers per node, up to 80 bytes: 0.4 MB with 5,000 nodes.
+# In slots. This many, or a quarter of all, can stay unused. A view of another size inherits no columns.
 _SPARE = 64
 
 
 def _row_of(node: Node) -> NodeRow:
-    # Without the time at which they were added, so that nodes with the same taints are alike.
+    # Without timeAdded, so nodes with the same taints are equal.
     taints = [Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in node.taints]
     hard = tuple([taint for taint in taints if taint.effect in FILTERING_EFFECTS])
     soft = tuple([taint for taint in taints if taint.effect == PREFER_NO_SCHEDULE])
@@ -29,12 +29,14 @@ def _row_of(node: Node) -> NodeRow:
 
 
 class NodeTable(Nodes):
-    """All nodes by slot, with what the pods on each leave free.
+    """All nodes by slot, with their free resources.
 
-    A slot can hold pods before its node exists and after it is gone. ``allocatable`` and ``free`` are columns of
-    resources that nodes offer, in milli-CPU and whole units. ``free`` may be negative. Slots without a node are at
-    NO_NODE, less what pods use there. Other resources are added up on demand: anybody can name any number of resources
-    in a pod, and a column is as long as the cluster has nodes.
+    A slot can hold pods before its node exists and after its deletion. Resources without a column are added up on
+    demand, because a pod can name any number of resources, and a column is as long as the cluster has nodes.
+
+    Attributes:
+        allocatable: The columns of offered resources, in milli-CPU and whole units. NO_NODE for slots without a node.
+        free: The allocatable amount minus the pods' requests. It can be negative.
     """
 
     def __init__(self) -> None:
@@ -43,25 +45,25 @@ class NodeTable(Nodes):
         self._names: list[str] = []
         self._nodes: dict[str, Node] = {}
         self._rows: list[NodeRow | None] = []
-        self._offered: list[Mapping[str, int]] = []  # what each node has, by slot
+        self._offered: list[Mapping[str, int]] = []  # the allocatable resources, by slot
         self._live = 0
-        self._keys: Counter[str] = Counter()  # how many nodes have each label key, never 0
+        self._keys: Counter[str] = Counter()  # the number of nodes with each label key, never 0
         self._view: NodeView | None = None
         self._last: NodeView | None = None
-        self._changed: set[int] = set()  # slots, since the last view
+        self._changed: set[int] = set()  # the slots changed since the last view
         self._pods: list[int] = []
-        self._offers: Counter[str] = Counter()  # how many nodes offer each resource, never 0
-        self._held: dict[int, dict[str, int]] = {}  # what pods take of resources that are not in OF_EVERY_NODE, by slot
+        self._offers: Counter[str] = Counter()  # the number of nodes with each resource, never 0
+        self._held: dict[int, dict[str, int]] = {}  # the pods' requests of resources not in OF_EVERY_NODE, by slot
         self.allocatable: dict[str, list[int]] = {name: [] for name in OF_EVERY_NODE}
         self.free: dict[str, list[int]] = {name: [] for name in OF_EVERY_NODE}
-        # A lower bound of the smallest free amount of each resource, exact unless the resource is in `_risen`: most
-        # requests fit every node, and comparing with one number shows it.
+        # A lower bound of each resource's smallest free amount. It is exact unless the resource is in `_risen`. Most
+        # requests fit every node, which a comparison with this number proves.
         self._least: dict[str, int] = dict.fromkeys(self.free, NO_NODE)
         self._risen: set[str] = set()
-        self._smallest: dict[str, int] = {}  # the same of allocatable amounts, where it was asked for
+        self._smallest: dict[str, int] = {}  # the smallest allocatable amounts, computed on demand
 
     def all(self) -> tuple[Node, ...]:
-        """All nodes, cordoned and unready ones included."""
+        """All nodes, including cordoned and unready ones."""
         return tuple(self._nodes.values())
 
     def is_empty(self) -> bool:
@@ -83,7 +85,7 @@ class NodeTable(Nodes):
         return self._view
 
     def names(self) -> tuple[str, ...]:
-        """The node name of each slot, including nodes that are gone or not there yet."""
+        """The node name of each slot, including deleted and future nodes."""
         return tuple(self._names)
 
     def put(self, node: Node) -> None:
@@ -91,7 +93,7 @@ class NodeTable(Nodes):
         self._nodes[node.name] = node
         slot = self.slot(node.name)
         row, before = _row_of(node), self._rows[slot]
-        # Most updates are a kubelet's heartbeat, after which the view is as it was.
+        # Most updates are heartbeats of a kubelet, which do not change the view.
         if row != before:
             self._rows[slot] = row
             _recount(self._keys, {} if before is None else before.labels, row.labels)
@@ -106,7 +108,7 @@ class NodeTable(Nodes):
                 self._give(name, slot, offered.get(name, 0))
 
     def remove(self, node: Node) -> None:
-        """Remove the node of that name; its slot stays taken until its pods are gone too."""
+        """Remove the node of this name. Its slot stays taken until its pods are gone too."""
         drop(self._nodes, node.name)
         slot = self._slots.get(node.name)
         row = None if slot is None else self._rows[slot]
@@ -123,7 +125,7 @@ class NodeTable(Nodes):
         self.release(slot)
 
     def slot(self, name: str) -> int:
-        """The slot of the node with that name, which need not exist yet."""
+        """The slot of the node with this name, which can be a future node."""
         slot = self._slots.get(name)
         if slot is None:
             slot = self._slots[name] = self._free_slot()
@@ -131,7 +133,7 @@ class NodeTable(Nodes):
         return slot
 
     def use(self, slot: int, request: PodRequest, sign: int) -> None:
-        """Add (1) or take away (-1) one pod with this request."""
+        """Add (1) or remove (-1) a pod with this request."""
         self._pods[slot] += sign
         self._take(PODS, slot, sign)
         for name, amount in request.amounts:
@@ -169,7 +171,7 @@ class NodeTable(Nodes):
         return tuple(self.free[resource]), tuple(self.allocatable[resource])
 
     def release(self, slot: int) -> None:
-        """Make a slot available again, if its node is gone and no pod is left on it."""
+        """Free a slot without a node and without pods."""
         if self._rows[slot] is None and not self._pods[slot]:
             drop(self._slots, self._names[slot])
             self._names[slot] = ""
@@ -178,7 +180,7 @@ class NodeTable(Nodes):
                 self._shrink()
 
     def _has_column(self, name: str) -> bool:
-        """Whether the resource has a column, which is made for one that some node offers."""
+        """Whether the resource has a column. Creates one if some node offers the resource."""
         if name in self.free:
             return True
         if name not in self._offers:
@@ -195,7 +197,7 @@ class NodeTable(Nodes):
         self._smallest.pop(name, None)
 
     def _added_up(self, name: str) -> tuple[list[int], list[int]]:
-        """The free and the allocatable amounts of a resource that has no column."""
+        """The free and the allocatable amounts of a resource without a column."""
         if name in self._offers:
             nodes = zip(self._rows, self._offered, strict=True)
             allocatable = [NO_NODE if row is None else offered.get(name, 0) for row, offered in nodes]
@@ -223,11 +225,11 @@ class NodeTable(Nodes):
         before = free[slot]
         left = before - amount
         if not -MAX_INT64 <= left <= MAX_INT64:
-            left = int64(left)  # Source: scheduler framework/types.go ``Resource.Add``, which wraps around
+            left = int64(left)  # Wraps around. Source: scheduler framework/types.go ``Resource.Add``
         free[slot] = left
         if left < self._least[name]:
             self._least[name] = left
-        elif before == self._least[name]:  # it may have been the only one with so little
+        elif before == self._least[name]:  # This slot may have been the only one with the smallest amount.
             self._risen.add(name)
 
     def _give(self, name: str, slot: int, amount: int) -> None:
@@ -237,7 +239,7 @@ class NodeTable(Nodes):
         self._smallest.pop(name, None)
 
     def _free_slot(self) -> int:
-        """The lowest slot that is unused, so that those at the end can be given back."""
+        """The lowest unused slot, so slots at the end can be released."""
         if self._unused:
             return heappop(self._unused)
         self._rows.append(None)
@@ -252,7 +254,7 @@ class NodeTable(Nodes):
         return len(self._rows) - 1
 
     def _shrink(self) -> None:
-        """Give back the unused slots at the end."""
+        """Release the unused slots at the end."""
         size = len(self._names)
         while size and self._slots.get(self._names[size - 1]) != size - 1:
             size -= 1
@@ -272,7 +274,7 @@ def _unless_enough(amounts: list[int], wanted: int) -> tuple[int, ...] | None:
 
 
 def _recount(counts: Counter[str], before: Mapping[str, object], after: Mapping[str, object]) -> None:
-    """Take away one for each key before, and add one for each key after; none stays at 0."""
+    """Subtract one for each key before, and add one for each key after. Drop keys at 0."""
     counts.update(after.keys())
     for key in before:
         counts[key] -= 1

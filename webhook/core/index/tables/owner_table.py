@@ -1,6 +1,7 @@
-"""The owners of pods, with an index of their pod templates' labels, and their autoscalers.
+"""The table of owners and autoscalers, with an index of the pod templates' labels.
 
-A constraint's selector is compared with the templates of other workloads; only those that share its rarest label are.
+Rules compare a constraint's selector with the templates of other workloads. Only templates with the selector's rarest
+required label are compared.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ _POSITIVE = frozenset({EQUALS, IN})
 
 
 class OwnerTable(Owners):
-    """Owners by namespace, kind and name, and autoscalers by what they scale."""
+    """Owners by namespace, kind and name, and autoscalers by their target."""
 
     def __init__(self) -> None:
         self._owners: dict[str, dict[GroupKind, dict[str, Owner]]] = {}
@@ -40,7 +41,7 @@ class OwnerTable(Owners):
             drop(self._templates, namespace)
 
     def remove(self, value: Owner | Autoscaler) -> None:
-        """Remove an object, if it is there."""
+        """Remove an object, if present."""
         namespace, name = value.meta.namespace, value.meta.name
         if isinstance(value, Autoscaler):
             self._scalers.remove((namespace, name))
@@ -60,7 +61,7 @@ class OwnerTable(Owners):
                 drop(self._templates, namespace)
 
     def namespaces(self) -> tuple[str, ...]:
-        """The namespaces with an owner."""
+        """All namespaces with an owner."""
         return tuple(self._owners)
 
     def get(self, api_version: str, kind: str, namespace: str, name: str) -> Owner | None:
@@ -82,7 +83,7 @@ class OwnerTable(Owners):
 
 
 class _Templates:
-    """The workloads whose templates are known, each under every label of its templates."""
+    """The workloads with known templates, under each label of their templates."""
 
     def __init__(self) -> None:
         self._owners: dict[_OwnerKey, Owner] = {}
@@ -97,24 +98,24 @@ class _Templates:
                 put_under(self._labelled, label, key, owner)
 
     def remove(self, key: _OwnerKey) -> None:
-        """Remove a workload, if it is there."""
+        """Remove a workload, if present."""
         owner = drop(self._owners, key)
         for label in () if owner is None else _labels(owner):
             drop_under(self._labelled, label, key)
 
     def __bool__(self) -> bool:
-        """Whether there is any workload."""
+        """Whether the table has any workload."""
         return bool(self._owners)
 
     def matching(self, selector: Selector, most: int) -> Iterator[Owner]:
-        """The workloads with a template that the selector matches, among the first ``most`` candidates by name."""
+        """The workloads with a matching template, among the first ``most`` candidates by name."""
         candidates = {} if selector.nothing else self._candidates(selector)
         for key in nsmallest(most, candidates):
             if any(selector.matches(template.labels) for template in candidates[key].templates or ()):
                 yield candidates[key]
 
     def _candidates(self, selector: Selector) -> dict[_OwnerKey, Owner]:
-        """The workloads with the rarest of the labels that the selector requires; all if it requires none."""
+        """The workloads with the selector's rarest required label. All if it requires none."""
         positive = [
             self._labelled_as(requirement) for requirement in selector.requirements if requirement.operator in _POSITIVE
         ]

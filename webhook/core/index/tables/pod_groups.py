@@ -1,12 +1,12 @@
-"""The pods of one namespace, grouped by labels, with counts per node.
+"""Group the pods of one namespace by labels, and count them per node.
 
-Pods with the same labels are one group, so a selector is evaluated once per group. Keys that have nearly as many
-values as there are pods (a StatefulSet's pod name, a Job's completion index, the zone that the API server copies
-onto bound pods) would make every pod a group of its own; their values stay in a side table:
+Pods with the same labels form one group, so a selector is evaluated once per group. A many-valued key has nearly as
+many values as there are pods: a StatefulSet's pod name, a Job's completion index, or the zone that the API server
+copies onto bound pods. It would turn each pod into a separate group. So its values are kept aside, in another table:
 
     labels {app: db, pod-name: db-0}   ->   group {app: db, pod-name: *}   aside {pod-name: db-0}
 
-Selectors on such keys stay exact: their presence is the group's, their values are looked up pod by pod.
+Selectors on such keys stay exact. The group knows if the key is present, and the values are looked up pod by pod.
 """
 
 from collections import Counter
@@ -30,29 +30,29 @@ from webhook.core.budget import check_time
 from webhook.core.index.pods import NO_EXTRAS, Counts
 from webhook.core.index.tables.shrinking import discard, drop, drop_under, shared
 
-# Keys whose values are known to differ from pod to pod, or are copied from the node.
+# Many-valued keys that are known in advance: their values differ between pods, or are copied from the node.
 _MANY_VALUED = frozenset(
     {POD_NAME, POD_INDEX, JOB_COMPLETION_INDEX, *JOB_LABELS, HOSTNAME, ZONE, REGION, WORKER_INDEX, "ray.io/node-name"}
 )
-# Stands for the value of a many-valued key in the labels of a group; no label can have it.
+# Replaces the value of a many-valued key in the labels of a group. No real label can have it.
 _ASIDE = "\0"
-# Keys are examined at this many pods, and again each time the pods have doubled. A key becomes many-valued if it has
-# at least this many values and fewer than two pods for each.
+# In pods. Keys are examined at this number of pods, and each time it has doubled. A key becomes many-valued if it has
+# at least this many values, and fewer than two pods per value.
 LEARN_AT = 256
 _PODS_PER_VALUE = 2
-# A key that became many-valued too early (when each app had one pod) becomes ordinary again at this many pods a value.
+# In pods per value. A key that became many-valued too early, when each app had one pod, becomes ordinary again at it.
 _PODS_PER_FEW = 8
-# Keys are examined again, too, when fewer than this part of the pods at which they would be examined next is left.
+# Keys are also examined when the pods fall below this fraction of the next examination: 1/4.
 _FORGET_AT = 4
 # Measured: up to this many groups, evaluating a requirement on each is cheaper than intersecting sets.
 _FEW_GROUPS = 64
-# The counts of a selector that took more groups than this are kept, and updated by events.
+# In groups. The counts of a selector with more groups are kept, and updated by events.
 _WORTH_KEEPING = 48
-_KEPT_COUNTS = 8  # each is looked at with every event of a pod, and takes 150 KB with pods on 5,000 nodes
-# Only selectors up to this many values, and characters in them, are kept: anybody may ask for longer ones.
+_KEPT_COUNTS = 8  # Each is checked at every pod event, and takes 150 KB with pods on 5,000 nodes.
+# Only selectors up to this many values and characters are kept, since users can send longer ones.
 _KEPT_VALUES = 64
 _KEPT_TEXT = 4096
-# Groups with more labels than this are compared one by one: an entry for each label takes more than the label.
+# Groups with more labels are compared one by one, because an index entry takes more memory than its label.
 _MAX_INDEXED_LABELS = 48
 
 _Key = TypeVar("_Key")
@@ -60,12 +60,13 @@ Requirements = tuple[Requirement, ...]
 
 
 class _PodGroup:
-    """Pods with the same labels. The value of a many-valued key is ASIDE.
+    """Pods with the same labels.
 
     Attributes:
+        labels: The labels. The value of a many-valued key is ASIDE.
         counts: The number of pods by slot, never 0.
-        terminating: The same of terminating pods, which spread constraints do not count and affinity terms do.
-        unspread: The number of pods without a constraint that do not terminate.
+        terminating: The number of terminating pods by slot. Affinity terms count them, spread constraints do not.
+        unspread: The number of pods without a constraint, except terminating ones.
     """
 
     __slots__ = ("counts", "labels", "terminating", "unspread")
@@ -78,7 +79,19 @@ class _PodGroup:
 
 
 class PodRecord:
-    """One pod on a node. ``aside`` has the values of many-valued keys, ``spread`` is true if it has a constraint."""
+    """One pod on a node.
+
+    Attributes:
+        uid: Its uid.
+        slot: The node's slot.
+        group: The group of its labels.
+        aside: The values of its many-valued keys.
+        request: Its requested resources.
+        terminating: Whether it is being deleted.
+        priority: Its priority.
+        spread: Whether it has a constraint.
+        extras: Its host ports, volumes and anti-affinity terms.
+    """
 
     __slots__ = ("aside", "extras", "group", "priority", "request", "slot", "spread", "terminating", "uid")
 
@@ -104,7 +117,7 @@ class _Kept:
         self.counts = counts
 
     def update(self, record: PodRecord, sign: int) -> None:
-        """Count a pod that comes (1) or goes (-1), if the selector matches it."""
+        """Count an added (1) or removed (-1) pod, if the selector matches it."""
         labels, aside = record.group.labels, record.aside
         for requirement in self.requirements:
             if not requirement.matches(aside if requirement.key in aside else labels):
@@ -113,13 +126,13 @@ class _Kept:
 
 
 class NamespacePods:
-    """The pods of one namespace that are on nodes."""
+    """The pods of one namespace with a node."""
 
     def __init__(self, learn_at: int = LEARN_AT) -> None:
         self.records: dict[str, PodRecord] = {}
         self.groups: dict[frozenset[tuple[str, str]], _PodGroup] = {}
         self._by_label: dict[str, dict[str, set[_PodGroup]]] = {}
-        self._many_labelled: set[_PodGroup] = set()  # those that are not in _by_label
+        self._many_labelled: set[_PodGroup] = set()  # the groups that are not in _by_label
         self._many_valued = set(_MANY_VALUED)
         self._aside: dict[str, dict[str, set[PodRecord]]] = {}
         self._kept: dict[Requirements, _Kept] = {}
@@ -127,7 +140,7 @@ class NamespacePods:
         self._least = self._learn_at = learn_at
 
     def group(self, labels: Mapping[str, str]) -> tuple[_PodGroup, Mapping[str, str]]:
-        """The group of pods with these labels, made if need be, and the values of their many-valued keys."""
+        """Find or create the group of these labels. Return it with the values of many-valued keys."""
         if self._many_valued.isdisjoint(labels):
             key: frozenset[tuple[str, str]] = frozenset(labels.items())
             aside: dict[str, str] = _NOTHING_ASIDE
@@ -163,7 +176,7 @@ class NamespacePods:
             self._learn()
 
     def remove(self, name: str) -> PodRecord | None:
-        """Remove a pod; None if there is none of that name."""
+        """Remove a pod. None if there is none of this name."""
         record = drop(self.records, name)
         if record is None:
             return None
@@ -209,7 +222,7 @@ class NamespacePods:
                 drop_under(self._by_label, name, value)
 
     def _learn(self) -> None:
-        """Decide anew which keys are many-valued, and regroup all pods if that changed."""
+        """Find the many-valued keys again, and regroup all pods after a change."""
         pods, learnt = len(self.records), self._many_valued - _MANY_VALUED
         many = {
             name
@@ -229,8 +242,8 @@ class NamespacePods:
             self.add(name, record)
 
     def matching(self, requirements: Requirements) -> Collection[_PodGroup]:
-        """The groups that meet all requirements, none of which is on the value of a many-valued key."""
-        # Start from the positive requirement that leaves the fewest groups; the others narrow those down.
+        """The groups that meet all requirements. None may be about the value of a many-valued key."""
+        # Start from the positive requirement with the fewest groups, then apply the others to these groups.
         chosen, size = None, len(self.groups) + 1
         for requirement in requirements:
             if requirement.operator in _POSITIVE:
@@ -268,7 +281,7 @@ class NamespacePods:
 
     def count(self, requirements: Requirements, *, terminating: bool) -> Counts:
         """See `Pods.count`."""
-        # Selectors such as ``app!=web`` match nearly every group: added up once, then kept up to date by events.
+        # Selectors such as ``app!=web`` match nearly every group. Add them up once, then let events update the sum.
         kept = None if terminating else self._kept.get(requirements)
         if kept is not None:
             return dict(kept.counts)
@@ -279,7 +292,7 @@ class NamespacePods:
         else:
             counts, asked = self._count_groups(by_group, terminating=terminating)
             if by_value:
-                # Only NotIn is left of the conditions on many-valued keys: its pods were counted with their groups.
+                # All remaining conditions on many-valued keys are NotIn. Subtract their pods from the groups' counts.
                 for slot, number in _on_slots(self._refused(by_value, by_group), terminating=terminating).items():
                     bump(counts, slot, -number)
         if asked > _WORTH_KEEPING and not terminating and _short(requirements):
@@ -289,7 +302,7 @@ class NamespacePods:
         return counts
 
     def count_unspread(self, requirements: Requirements) -> int:
-        """How many pods meet all requirements and have no constraint; terminating ones do not count."""
+        """The number of matching pods without a constraint, except terminating ones."""
         by_value, by_group = self._apart(requirements)
         if any(each.operator in _POSITIVE for each in by_value):
             return sum(not (holder.terminating or holder.spread) for holder in self._holders(by_value, by_group))
@@ -298,7 +311,7 @@ class NamespacePods:
         return unspread - sum(not (each.terminating or each.spread) for each in refused)
 
     def pods_matching(self, requirements: Requirements) -> Iterator[tuple[str, int]]:
-        """The names and slots of the pods that meet all requirements, including terminating pods."""
+        """The names and slots of the matching pods, including terminating ones."""
         by_value, by_group = self._apart(requirements)
         groups = {*self.matching(by_group)}
         for name, record in self.records.items() if groups else ():
@@ -307,14 +320,14 @@ class NamespacePods:
                 yield name, record.slot
 
     def _apart(self, requirements: Requirements) -> tuple[Requirements, Requirements]:
-        """The requirements on the values of many-valued keys, and those that a group's labels decide."""
+        """Separate the requirements on values of many-valued keys from those decided by a group's labels."""
         by_value = tuple(r for r in requirements if r.key in self._many_valued and r.operator in _BY_VALUE)
         return by_value, tuple(r for r in requirements if r not in by_value) if by_value else requirements
 
     def _count_groups(self, requirements: Requirements, *, terminating: bool) -> tuple[dict[int, int], int]:
-        """The pods of matching groups, and how many groups were added up.
+        """Count the pods of matching groups. Return the counts and the number of groups added up.
 
-        Without a positive requirement nearly every group matches: then the others are subtracted from the total.
+        Without a positive requirement, nearly every group matches. Then the other groups are subtracted from the total.
         """
         if terminating or any(r.operator in _POSITIVE for r in requirements):
             groups = self.matching(requirements)
@@ -335,7 +348,7 @@ class NamespacePods:
         return counts, len(self.groups)
 
     def _not_meeting(self, requirement: Requirement) -> set[_PodGroup]:
-        """The groups that do not meet a NotIn, Exists or DoesNotExist."""
+        """The groups that fail a NotIn, Exists or DoesNotExist."""
         if requirement.operator == "NotIn":
             return self._with_value(requirement)
         values = self._by_label.get(requirement.key, {})
@@ -346,25 +359,25 @@ class NamespacePods:
         return {group for group in self.groups.values() if requirement.key not in group.labels}
 
     def _holders(self, by_value: Requirements, by_group: Requirements) -> Collection[PodRecord]:
-        """The pods that meet all requirements, of which one at least asks for values of a many-valued key."""
+        """The matching pods, if some requirement of ``by_value`` is positive."""
         first = min((r for r in by_value if r.operator in _POSITIVE), key=self._many_hold)
-        found = set[PodRecord]().union(*self._by_values(first))
+        pods = set[PodRecord]().union(*self._by_values(first))
         for requirement in by_value:
             if requirement is not first:
-                those = set[PodRecord]().union(*(found & part for part in self._by_values(requirement)))
+                named = set[PodRecord]().union(*(pods & part for part in self._by_values(requirement)))
                 if requirement.operator in _POSITIVE:
-                    found = those
+                    pods = named
                 else:
-                    found -= those
-        return _of_groups(found, by_group)
+                    pods -= named
+        return _of_groups(pods, by_group)
 
     def _refused(self, by_value: Requirements, by_group: Requirements) -> Collection[PodRecord]:
-        """The pods whose groups meet their requirements, and that a NotIn on a many-valued key refuses."""
+        """The pods of matching groups that a NotIn on a many-valued key rejects."""
         parts = chain.from_iterable(map(self._by_values, by_value))
         return _of_groups(set[PodRecord]().union(*parts), by_group)
 
     def _by_values(self, requirement: Requirement) -> Iterator[set[PodRecord]]:
-        """The pods with each of the values that a requirement on a many-valued key names; none is in two."""
+        """The pods with each value of a requirement on a many-valued key. No pod is in two sets."""
         values = self._aside.get(requirement.key, {})
         return (values[value] for value in dict.fromkeys(requirement.values) if value in values)
 
@@ -379,7 +392,7 @@ def _of_groups(pods: Collection[PodRecord], requirements: Requirements) -> Colle
     return [pod for pod in pods if pod.group in met]
 
 
-# All pods at a time: those of a zone are a third of a namespace, and one by one they took ten times as long.
+# Counter handles all pods at once. A zone has a third of a namespace's pods, and a loop took ten times as long.
 def _on_slots(pods: Iterable[PodRecord], *, terminating: bool) -> dict[int, int]:
     return dict(Counter([pod.slot for pod in pods if terminating or not pod.terminating]))
 
@@ -394,7 +407,7 @@ def _meets(group: _PodGroup, requirements: Requirements) -> bool:
 
 
 def _short(requirements: Requirements) -> bool:
-    """Whether the selector is as short as those that people write."""
+    """Whether the selector has a usual length."""
     values = sum(1 + len(requirement.values) for requirement in requirements)
     return (
         values <= _KEPT_VALUES
@@ -403,7 +416,7 @@ def _short(requirements: Requirements) -> bool:
 
 
 def bump(counts: dict[_Key, int], key: _Key, by: int) -> None:
-    """Add to a number, which is there only while it is not 0."""
+    """Add to a number. Drop it at 0."""
     number = counts.get(key, 0) + by
     if number:
         counts[key] = number
@@ -417,7 +430,7 @@ def _merged(groups: Collection[_PodGroup], *, terminating: bool) -> dict[int, in
         parts += [group.terminating for group in groups if group.terminating]
     if not parts:
         return {}
-    # Copying a table is much faster than filling one, so the largest is copied, and the others are added.
+    # Copying a dict is much faster than filling one, so copy the largest, and add the others.
     largest = max(parts, key=len)
     total = dict(largest)
     for part in parts:

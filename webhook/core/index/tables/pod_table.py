@@ -1,7 +1,7 @@
-"""The pods, as kube-scheduler's cache has them: where each is, and what it takes from its node.
+"""The table of pods, like kube-scheduler's cache: each pod's node, and the resources that it takes there.
 
-Finished pods are not in it, and pods without a node only as waiting. A terminating pod still holds its resources,
-ports, volumes and affinity terms; only spread constraints do not count it.
+Finished pods are left out. Pods without a node are only kept as waiting. A terminating pod still holds its resources,
+ports, volumes and affinity terms. Only spread constraints ignore it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,20 +31,20 @@ from webhook.core.index.tables.pod_groups import NamespacePods, PodRecord, bump
 from webhook.core.index.tables.score_table import ScoreTable
 from webhook.core.index.tables.shrinking import discard, drop, drop_under, put_under
 
-# A term is looked up by namespace and label if that takes at most this many entries: their product can be immense.
+# A term gets an entry for each namespace and label value, up to this many entries. Their product can be very large.
 _MAX_ENTRIES_OF_A_TERM = 16
-# Different terms of one namespace's pods that are compared with an incoming pod, 3 µs each. Of a namespace that has
-# more none is: its pods would slow down everybody's.
+# The limit of different terms of one namespace's pods to compare with an incoming pod, 3 µs each. Above it, none is
+# compared, so this namespace cannot slow down the pods of others.
 MOST_TERMS_COMPARED = 100
-_ANY = ""  # instead of a namespace
+_ANY = ""  # replaces the namespace in a key
 
 _Outer = TypeVar("_Outer")
 _Key = TypeVar("_Key")
-_TermKey = tuple[str, ...]  # namespace, label and value; without label where a term requires none
+_TermKey = tuple[str, ...]  # namespace, label and value; only the namespace if the term requires no label
 
 
 class _TermUse:
-    """An anti-affinity term of a namespace's pods; ``counts`` maps a slot to how many of its pods have it."""
+    """An anti-affinity term of a namespace's pods. ``counts`` is the number of pods with it, by slot."""
 
     __slots__ = ("counts", "namespace", "term")
 
@@ -55,7 +55,7 @@ class _TermUse:
 
 
 class PodTable(Pods):
-    """The pods by namespace, and what they take from each node."""
+    """The pods by namespace, with the resources, ports, volumes and terms on each node."""
 
     def __init__(self, nodes: NodeTable, namespaces: Namespaces, *, scoring: bool, learn_at: int) -> None:
         self._nodes = nodes
@@ -71,10 +71,10 @@ class PodTable(Pods):
         self._mounts: dict[int, int] = {}
         self._claim_users: dict[tuple[str, str], dict[int, int]] = {}
         self._terms: dict[tuple[str, Term], _TermUse] = {}
-        self._shelves: dict[_TermKey, dict[str, set[_TermUse]]] = {}  # by the namespace of the pods that have them
+        self._terms_by_key: dict[_TermKey, dict[str, set[_TermUse]]] = {}  # then by the namespace of the term's pods
 
     def put(self, pod: Pod, key: str, version: KubernetesVersion) -> None:
-        """Add or replace a pod; ``key`` is its name, or any other text that is unique in its namespace."""
+        """Add or replace a pod. ``key`` is its name, or any other unique text in its namespace."""
         namespace, node_name, status = pod.meta.namespace, pod.pod_spec.node_name, pod.status
         finished = status is not None and status.phase in FINISHED
         if not node_name or finished:
@@ -87,7 +87,7 @@ class PodTable(Pods):
                 self._scores.put_pod(pod, key, version)
         if namespace in self._waiting:
             self._stop_waiting(namespace, key)
-        # Waiting pods take no room, but hold reservations, and people ask for them.
+        # Waiting pods take no resources, but can have a nominated node, and commands show them.
         if not node_name and not finished:
             put_under(self._waiting, namespace, key, pod)
             node = status.nominated_node_name if status is not None else None
@@ -95,7 +95,7 @@ class PodTable(Pods):
                 put_under(self._nominated, node, (namespace, key), pod)
 
     def remove(self, namespace: str, key: str, uid: str = "") -> None:
-        """Remove a pod; with a uid, only that pod and not a later one of the same name."""
+        """Remove a pod. With a uid, keep a later pod of the same name."""
         if self._take_off(namespace, key, uid) and self._scores is not None:
             self._scores.remove_pod(namespace, key)
         known = self._waiting.get(namespace, {}).get(key)
@@ -113,7 +113,7 @@ class PodTable(Pods):
         namespace, terminating = meta.namespace, meta.deletion_timestamp is not None
         request, extras = existing_request(pod, version), extras_of(meta, spec, version)
         old = self.record(namespace, key)
-        # Most events of a running pod change its status only: comparing is cheaper than removing and adding.
+        # Most events of a running pod only change its status. Comparing is cheaper than removing and adding.
         if old is not None:
             group, aside = self._namespaces[namespace].group(meta.labels or {})
             if (
@@ -126,7 +126,7 @@ class PodTable(Pods):
                 and old.extras == extras
             ):
                 return
-            self._take_off(namespace, key)  # which may let go of the namespace, the group and the slot
+            self._take_off(namespace, key)  # This can drop the namespace, the group and the slot.
             slot = self._nodes.slot(spec.node_name or "")
         space = self._namespaces.get(namespace)
         if space is None:
@@ -140,7 +140,7 @@ class PodTable(Pods):
             self._take_extras(namespace, key, slot, extras)
 
     def _take_off(self, namespace: str, key: str, uid: str = "") -> bool:
-        """Whether there was such a pod on a node."""
+        """Remove a pod from its node. Return whether there was one."""
         space = self._namespaces.get(namespace)
         record = None if space is None else space.records.get(key)
         if space is None or record is None or (uid and record.uid and record.uid != uid):
@@ -194,13 +194,13 @@ class PodTable(Pods):
         return {node: tuple(pods.values()) for node, pods in self._nominated.items()}
 
     def lower(self, priority: int) -> Mapping[int, Sequence[tuple[int, PodRequest]]]:
-        found: dict[int, list[tuple[int, PodRequest]]] = {}
+        lower: dict[int, list[tuple[int, PodRequest]]] = {}
         for space in self._namespaces.values():
             for record in space.records.values():
                 check_time()
                 if record.priority < priority:
-                    found.setdefault(record.slot, []).append((record.priority, record.request))
-        return found
+                    lower.setdefault(record.slot, []).append((record.priority, record.request))
+        return lower
 
     def host_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
         check_time()
@@ -222,13 +222,13 @@ class PodTable(Pods):
 
     def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
         check_time()
-        # Terms are looked up by a label that they require, since a cluster has thousands and a pod a few labels.
-        if not self._shelves:
+        # A term is found by a label that it requires. A cluster has thousands of terms, but a pod only a few labels.
+        if not self._terms_by_key:
             return []
         candidates: set[_TermUse] = set()
         for space in {_ANY, namespace}:
-            for shelf in ((space,), *((space, key, value) for key, value in labels.items())):
-                for uses in self._shelves.get(shelf, {}).values():
+            for term_key in ((space,), *((space, key, value) for key, value in labels.items())):
+                for uses in self._terms_by_key.get(term_key, {}).values():
                     if len(uses) <= MOST_TERMS_COMPARED:
                         candidates |= uses
         of_namespace = self._labels_of(namespace)
@@ -243,14 +243,14 @@ class PodTable(Pods):
         return () if space is None or selector.nothing else tuple(space.pods_matching(selector.requirements))
 
     def objecting(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, str, int]]:
-        found, of_namespace = list[tuple[str, str, int]](), self._labels_of(namespace)
+        objecting, of_namespace = list[tuple[str, str, int]](), self._labels_of(namespace)
         for its_namespace, space in self._namespaces.items():
             for key, record in space.records.items():
                 check_time()
                 terms = record.extras.terms
                 if any(term.in_namespace(namespace, of_namespace) and term.selector.matches(labels) for term in terms):
-                    found.append((its_namespace, key, record.slot))
-        return found
+                    objecting.append((its_namespace, key, record.slot))
+        return objecting
 
     def score_facts(self, namespace: str, labels: Mapping[str, str]) -> ScoreFacts | None:
         if self._scores is None:
@@ -269,7 +269,7 @@ class PodTable(Pods):
             use = self._terms.get((namespace, term))
             if use is None:
                 use = self._terms[namespace, term] = _TermUse(namespace, term)
-                self._shelve(use)
+                self._index_term(use)
             bump(use.counts, slot, 1)
 
     def _drop_extras(self, namespace: str, key: str, slot: int, extras: Extras) -> None:
@@ -285,30 +285,30 @@ class PodTable(Pods):
             bump(use.counts, slot, -1)
             if not use.counts:
                 drop(self._terms, (namespace, term))
-                self._unshelve(use)
+                self._drop_term(use)
 
-    def _shelve(self, use: _TermUse) -> None:
-        """Put the term where `terms_matching` looks for it."""
-        for shelf in _term_keys(use.term):
-            self._shelves.setdefault(shelf, {}).setdefault(use.namespace, set()).add(use)
+    def _index_term(self, use: _TermUse) -> None:
+        """Add the term under the keys used by `terms_matching`."""
+        for key in _term_keys(use.term):
+            self._terms_by_key.setdefault(key, {}).setdefault(use.namespace, set()).add(use)
 
-    def _unshelve(self, use: _TermUse) -> None:
-        for shelf in _term_keys(use.term):
-            uses = self._shelves[shelf][use.namespace]
+    def _drop_term(self, use: _TermUse) -> None:
+        for key in _term_keys(use.term):
+            uses = self._terms_by_key[key][use.namespace]
             discard(uses, use)
             if not uses:
-                drop_under(self._shelves, shelf, use.namespace)
+                drop_under(self._terms_by_key, key, use.namespace)
 
 
 def _term_keys(term: Term) -> Iterable[_TermKey]:
-    """Where a term is looked up: by each of its namespaces, or `_ANY`, and by a label that it requires, if it does."""
+    """The keys of a term: each of its namespaces, or `_ANY`, with each value of a required label, if any."""
     if term.selector.nothing:
         return ()
     narrow = term.namespace_selector.nothing and len(term.namespaces) <= _MAX_ENTRIES_OF_A_TERM
     spaces = term.namespaces if narrow else (_ANY,)
     positive = (requirement for requirement in term.selector.requirements if requirement.operator in ("=", "In"))
-    # A term is put under each value in each namespace, and anybody may write many: then under none of them.
-    few = (each for each in positive if len(set(each.values)) * len(spaces) <= _MAX_ENTRIES_OF_A_TERM)
+    # A term needs a key per value and namespace. Users can write many, so skip requirements with too many values.
+    few = (required for required in positive if len(set(required.values)) * len(spaces) <= _MAX_ENTRIES_OF_A_TERM)
     label = next(few, None)
     if label is None:
         return [(space,) for space in spaces]

@@ -1,7 +1,6 @@
-"""What only the scheduler's scores of nodes depend on: what pods count as, and whom they prefer.
+"""The table of facts that only node scores need: assumed resources and preferred affinity of pods.
 
-An index that answers admission has none of it: there nothing asks for scores, and every pod that prefers others would
-take memory.
+The webhook's index does not keep it. Admission needs no scores, and every pod with preferences would take memory.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,14 +15,14 @@ from webhook.core.index.pods import ScoreFacts, Term, preferred_terms, resolve_t
 from webhook.core.index.tables.pod_groups import bump
 from webhook.core.index.tables.shrinking import drop
 
-# What a required affinity term of an existing pod weighs for a pod that it matches.
+# The weight of an existing pod's required affinity term for a pod that it matches.
 # Source: config/v1/defaults.go SetDefaults_InterPodAffinityArgs.
 _HARD_POD_AFFINITY_WEIGHT = 1
 _Weighted = tuple[int, Term]
 
 
 class _Scored(Struct, frozen=True):
-    """What one pod adds to its node."""
+    """The contribution of one pod to the scores of its node."""
 
     node: str
     assumed: tuple[int, int]
@@ -31,7 +30,7 @@ class _Scored(Struct, frozen=True):
 
 
 class ScoreTable:
-    """The pods on nodes, as far as scores depend on them."""
+    """The pods on nodes with an effect on scores."""
 
     def __init__(self) -> None:
         self._pods: dict[tuple[str, str], _Scored] = {}
@@ -50,7 +49,7 @@ class ScoreTable:
             self._add(scored, 1)
 
     def remove_pod(self, namespace: str, key: str) -> None:
-        """Remove a pod, if it is there."""
+        """Remove a pod, if present."""
         scored = drop(self._pods, (namespace, key))
         if scored is not None:
             self._add(scored, -1)
@@ -70,7 +69,7 @@ class ScoreTable:
     def facts(
         self, view: NodeView, namespace: str, namespace_labels: Mapping[str, str] | None, labels: Mapping[str, str]
     ) -> ScoreFacts:
-        """What the scores for a pod with these labels depend on.
+        """The facts for scores of a pod with these labels.
 
         Source: interpodaffinity/scoring.go ``processExistingPod``; framework/types.go ``AddPod``.
         """
@@ -82,12 +81,12 @@ class ScoreTable:
         )
         return ScoreFacts(
             assumed={slots[node]: amounts for node, amounts in self._assumed.items() if node in slots},
-            drawn=tuple(each for each in drawn if each[1]),
+            drawn=tuple(term for term in drawn if term[1]),
         )
 
 
 def _terms_of(pod: Pod) -> Iterator[_Weighted]:
-    """The terms of a pod that make nodes better or worse for pods that they match."""
+    """The pod's terms that raise or lower node scores for matching pods, with their weights."""
     affinity, namespace = pod.pod_spec.affinity, pod.meta.namespace
     if affinity is None:
         return
@@ -99,7 +98,7 @@ def _terms_of(pod: Pod) -> Iterator[_Weighted]:
 
 
 def _resolved(terms: Iterator[tuple[int, PodAffinityTerm]], namespace: str) -> tuple[_Weighted, ...]:
-    """The terms; none if one of them cannot be read, as upstream. Source: framework/types.go ``Update``."""
+    """Resolve the terms. None if one is invalid, like upstream. Source: framework/types.go ``Update``."""
     try:
         return tuple((weight, resolve_term(term, namespace)) for weight, term in terms)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Tables that give back what they took: a dict of dicts without empty ones, and dicts and sets that shrink again.
+"""Dicts and sets that release memory: they drop empty inner dicts, and shrink after deletions.
 
-A dict keeps its memory when entries are deleted. Whoever may create objects could make one large and delete them all;
-so a table is made anew when most of it is empty.
+A Python dict keeps its memory when entries are deleted. A user could create and delete many objects to bloat it. So a
+table is rebuilt when it is mostly empty.
 """
 
 from collections.abc import Hashable, Iterable
@@ -15,19 +15,19 @@ _Outer = TypeVar("_Outer", bound=Hashable)
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
 
-# Bytes for each entry, above which a table counts as mostly empty. One that only ever grew has at most 130.
+# In bytes per entry. Above it, a table counts as mostly empty. A table without deletions has at most 130.
 _ROOMY = 256
-_LOOK_EACH = 16  # entries: a watch event takes several out of tables, and looking takes as long as that
-_LONGEST_SHARED = MAX_LABEL_VALUE_BYTES  # names of namespaces and kinds are shorter
+_LOOK_EACH = 16  # Deletions between checks, because a check takes as long as the deletions of a watch event.
+_LONGEST_SHARED = MAX_LABEL_VALUE_BYTES  # Names of namespaces and kinds are shorter.
 
 
 def put_under(tables: dict[_Outer, dict[_Key, _Value]], outer: _Outer, key: _Key, value: _Value) -> None:
-    """Set one value in the inner table, which is made if need be."""
+    """Set a value in the inner table. Create the table if missing."""
     tables.setdefault(outer, {})[key] = value
 
 
 def drop_under(tables: dict[_Outer, dict[_Key, _Value]], outer: _Outer, key: _Key) -> _Value | None:
-    """Take one value out, and the inner table with its last; None if there is no such value."""
+    """Remove and return a value, and drop the inner table if empty. None if there is no such value."""
     inner = tables.get(outer)
     if inner is None:
         return None
@@ -38,7 +38,7 @@ def drop_under(tables: dict[_Outer, dict[_Key, _Value]], outer: _Outer, key: _Ke
 
 
 class Grouped(Generic[_Outer, _Key, _Value]):
-    """Values by a key, in groups; a later value of the same key may be in another group."""
+    """Values by key, in groups. A new value of a key can move it to another group."""
 
     def __init__(self) -> None:
         self._groups: dict[_Outer, dict[_Key, _Value]] = {}
@@ -51,7 +51,7 @@ class Grouped(Generic[_Outer, _Key, _Value]):
         put_under(self._groups, group, key, value)
 
     def remove(self, key: _Key) -> None:
-        """Take the key out, if it is there."""
+        """Remove the key, if present."""
         if key in self._group_of:
             drop_under(self._groups, self._group_of[key], key)
             drop(self._group_of, key)
@@ -61,22 +61,22 @@ class Grouped(Generic[_Outer, _Key, _Value]):
         return self._groups.get(group, {}).values()
 
     def sizes(self) -> dict[_Outer, int]:
-        """How many values each group has."""
+        """The number of values of each group."""
         return {group: len(values) for group, values in self._groups.items()}
 
 
 def drop(table: dict[_Key, _Value], key: _Key) -> _Value | None:
-    """Take one value out, with its memory in the end; None if there is no such value."""
+    """Remove and return a value, and release memory now and then. None if there is no such value."""
     value = table.pop(key, None)
     if not len(table) % _LOOK_EACH and getsizeof(table) > _ROOMY * (len(table) + _LOOK_EACH):
         kept = list(table.items())
         table.clear()
-        dict.update(table, kept)  # not Counter's own, which would count the entries
+        dict.update(table, kept)  # Counter.update would count the entries.
     return value
 
 
 def discard(members: set[_Value], member: _Value) -> None:
-    """Take one member out, with its memory in the end."""
+    """Remove a member, and release memory now and then."""
     members.discard(member)
     if not len(members) % _LOOK_EACH and getsizeof(members) > _ROOMY * (len(members) + _LOOK_EACH):
         kept = list(members)
@@ -85,9 +85,9 @@ def discard(members: set[_Value], member: _Value) -> None:
 
 
 def shared(text: str) -> str:
-    """The same object for equal texts, as long as it is among those used lately.
+    """Return the same object for equal texts, if used recently.
 
-    Not ``sys.intern``, which in some versions of Python keeps every text for ever.
+    Unlike ``sys.intern``, which keeps every text forever in some versions of Python.
     """
     return _shared(text) if len(text) <= _LONGEST_SHARED else text
 

@@ -1,4 +1,4 @@
-"""Claims, volumes and classes, and what storage drivers say of themselves."""
+"""The table of claims, volumes, storage classes and storage drivers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,12 +19,12 @@ from webhook.core.index.tables.shrinking import Grouped, drop, drop_under, put_u
 
 
 class VolumeTable(Volumes):
-    """The objects by which the scheduler decides where a volume can be, and how many a node can have."""
+    """The objects that decide the place of a volume, and the number of volumes on a node."""
 
     def __init__(self) -> None:
         self._claims: dict[str, dict[str, Claim]] = {}
         self._volumes: dict[str, PersistentVolume] = {}
-        # Volumes by their claim, those that nobody claims by their class.
+        # Claimed volumes by their claim, others by their class.
         self._offered = Grouped[str | tuple[str, str], str, PersistentVolume]()
         self._classes: dict[str, StorageClass] = {}
         self._drivers: dict[str, CsiDriver] = {}
@@ -56,7 +56,7 @@ class VolumeTable(Volumes):
                 self._limits[name] = value.limits
 
     def remove(self, value: StorageObject) -> None:
-        """Remove an object, if it is there."""
+        """Remove an object, if present."""
         namespace, name = value.meta.namespace, value.meta.name
         match value:
             case Claim():
@@ -96,7 +96,7 @@ class VolumeTable(Volumes):
     def default_class(self) -> StorageClass | None:
         classes = self._classes.values()
         defaults = [
-            node_class for node_class in classes if (node_class.meta.annotations or {}).get(DEFAULT_CLASS) == "true"
+            candidate for candidate in classes if (candidate.meta.annotations or {}).get(DEFAULT_CLASS) == "true"
         ]
         return defaults[0] if len(defaults) == 1 else None
 
@@ -120,7 +120,7 @@ class VolumeTable(Volumes):
         return {node: found for node in nodes if (found := tuple(self._handles(node)))}
 
     def _handles(self, node: str) -> Iterator[Handle]:
-        """The volumes that are attached to a node, as far as they are known."""
+        """The known volumes attached to a node."""
         for attachment in self._attachments.values(node):
             volume = self._volumes.get(attachment.spec.source.persistent_volume_name or "")
             if attachment.spec.attacher and volume is not None and volume.spec.csi is not None:
