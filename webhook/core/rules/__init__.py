@@ -1,1 +1,1 @@
-"""Everything that can be said of an object: one rule a file, listed in `rule_set`."""
+"""The checks of constraints: one rule per file, listed in `rule_set`."""

@@ -1,8 +1,8 @@
-"""How large an object is, and what evaluating it costs: decided before rules look at it.
+"""Limits for the size of an object, and the estimated cost of its evaluation.
 
 Each limit is far above real objects. Limits of a template bound lookups per node and counts of pods. With 5,000 nodes
-the largest template takes about 40 ms more than a plain one. Limits of the whole object bound comparisons between
-constraints, which take up to 5 ms without a cluster.
+the largest template takes about 40 ms more than a plain template. Limits of the whole object bound comparisons between
+constraints, up to 5 ms without a cluster.
 
     cost = the text itself + milliseconds per template beside 5,000 nodes, less with fewer nodes
 
@@ -56,7 +56,7 @@ TOO_MANY_VALUES = Reason(f"more than {MAX_VALUES:,} values", Missing.IMMENSE)
 
 
 def exceeded_constraint_limit(constraints: Sequence[SpreadConstraint]) -> Reason | None:
-    """The first limit for all rules that the constraints of all templates exceed. None if they are few enough."""
+    """Return the first exceeded limit for the constraints of all templates. None if they are few enough."""
     if len(constraints) > _MAX_CONSTRAINTS:
         return Reason(f"more than {_MAX_CONSTRAINTS} constraints", Missing.IMMENSE)
     if keys_in(constraints) > _MAX_KEYS:
@@ -82,7 +82,7 @@ def _labels_in(selector: LabelSelector | None) -> int:
 
 
 def exceeded_template_limit(workload: Workload) -> Reason | None:
-    """The first limit for rules that need the cluster that the object exceeds. None if it is small enough."""
+    """Return the first exceeded limit for rules with a cluster. None if the object is small enough."""
     if len(workload.templates) > MAX_TEMPLATES:
         return Reason(f"more than {MAX_TEMPLATES} pod templates", Missing.TOO_LARGE)
     for template in workload.templates:
@@ -266,7 +266,7 @@ def _preferred_terms(affinity: Affinity | None) -> int:
 
 
 def _of_labels(selector: LabelSelector | None, keys: tuple[str, ...]) -> float:
-    """The cost of a selector that also asks for the pod's own value of the keys."""
+    """The cost of a selector with these extra keys."""
     shared = len(_SHARED_VALUES.intersection(keys))
     if selector is None:
         return shared * _SHARED_VALUE

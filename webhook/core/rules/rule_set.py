@@ -1,6 +1,6 @@
-"""All rules, in one tuple, and how they are asked.
+"""All rules in one tuple, and their evaluation.
 
-A rule is registered by one line in `RULES`; everything else about it is in its own `Rule`.
+One line in `RULES` registers a rule. Everything else about it is in its own `Rule`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -123,9 +123,11 @@ _ORDER: Mapping[str, int] = {rule.id: -1 if rule.of_api else place for place, ru
 
 
 class _Family(NamedTuple):
-    """Rules that one function decides.
+    """Rules decided by the same function.
 
     Attributes:
+        ask: The function.
+        rules: All its rules.
         slow: The rules that take longer in a larger cluster.
         of_any: Whether one applies to objects without constraints.
     """
@@ -137,7 +139,7 @@ class _Family(NamedTuple):
 
 
 def _families(rules: Sequence[Rule]) -> tuple[_Family, ...]:
-    """Group rules by the function that decides them. Dry runs come first, while there is time."""
+    """Group rules by their function. Dry runs come first, while there is time."""
     of_places = partial(evaluate_templates, [rule for rule in rules if isinstance(rule, PlacementRule)])
     asked: dict[Callable[[Subject], Iterable[RuleAnswer]], list[Rule]] = {}
     for rule in rules:
@@ -175,7 +177,7 @@ _RECOUNTING = frozenset(rule.id for rule in RULES if rule.recounts)
 
 
 class _Evaluated(NamedTuple):
-    """The answers of all rules about one object: findings in report order, and each unevaluated rule once."""
+    """All answers about an object, in report order. Each unevaluated rule is there once."""
 
     findings: tuple[Finding, ...]
     missing: tuple[NotEvaluated, ...]
@@ -196,10 +198,10 @@ def denied_from(policy: Policy, rule: Rule) -> bool:
 
 
 def skipped_rules(policy: Policy, *, scanned: bool) -> frozenset[str]:
-    """The rules that admission skips, because nobody would read their findings.
+    """Return the rules skipped at admission, because their findings would stay unread.
 
-    These are rules that are off. In a ``scanned`` cluster, whose reports have the findings, they include rules that are
-    only audited. A rule whose finding silences another one is never skipped.
+    These are rules that are off. In a ``scanned`` cluster they include audit-only rules, because its reports have the
+    findings. A rule whose finding silences another rule is never skipped.
     """
     silent = set()
     for rule in RULES:
@@ -214,7 +216,7 @@ def skipped_rules(policy: Policy, *, scanned: bool) -> frozenset[str]:
 
 
 def evaluate(subject: Subject) -> _Evaluated:
-    """Ask every rule that applies to the object. One that raises is not evaluated; see `NotEvaluated.fault`."""
+    """Evaluate every applicable rule. A failing rule is not evaluated (`NotEvaluated.fault`)."""
     answers = _answers(subject) if subject.workload.whole else [*_of_a_part(subject)]
     missing = [each for each in answers if isinstance(each, NotEvaluated)]
     findings: tuple[Finding, ...] = ()
@@ -228,7 +230,7 @@ def evaluate(subject: Subject) -> _Evaluated:
 
 
 def is_moot(finding: Finding, beside: Sequence[Finding]) -> bool:
-    """Whether another finding of the same constraint leaves this one without a point."""
+    """Whether another finding about the same constraint makes it pointless."""
     others, constraint = _MOOT_BESIDE.get(finding.rule, frozenset()), finding.path.rpartition(".")[0]
     return any(each.rule in others and f"{each.path}.".startswith(f"{constraint}.") for each in beside)
 
@@ -239,7 +241,7 @@ def not_looked_at(limit: Reason) -> tuple[NotEvaluated, ...]:
 
 
 def evaluate_written(written: Written) -> Iterator[RuleAnswer]:
-    """Ask the rules about an object as somebody wrote it."""
+    """Evaluate the rules about an object as written."""
     for rule in RULES:
         if rule.ask_written is not None:
             yield from guarded((rule,), rule.ask_written, written)
@@ -251,7 +253,7 @@ def in_report_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _of_a_part(subject: Subject) -> Iterator[RuleAnswer]:
-    """Answers about an operator's object: of rules that need only constraints; those that need a cluster lack it."""
+    """Yield answers about an operator's object. Rules that need more than constraints are not evaluated."""
     yield from (each for each in _answers(subject) if BY_ID[each.rule].of_a_part)
     if subject.placed:
         yield from (
@@ -262,7 +264,7 @@ def _of_a_part(subject: Subject) -> Iterator[RuleAnswer]:
 
 
 def noted(missing: Sequence[NotEvaluated]) -> tuple[NotEvaluated, ...]:
-    """Each rule once: with what it raised, else with the first fact that it lacked."""
+    """Keep each rule once, with its exception, else with its first missing fact."""
     if len({each.rule for each in missing}) == len(missing):
         return tuple(missing)
     by_rule: dict[str, NotEvaluated] = {}
@@ -273,11 +275,10 @@ def noted(missing: Sequence[NotEvaluated]) -> tuple[NotEvaluated, ...]:
 
 
 def with_tried_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
-    """The findings, with fixes that were tried.
+    """Return the findings with tested fixes.
 
-    A fix that changes which pods a constraint counts may keep the workload's own pods from being placed. So offline,
-    where there is time, rules about places and about other workloads must not warn after it either; at admission, where
-    nobody applies fixes, they are not asked.
+    A fix that changes the counted pods can block the workload's own pods. Offline there is time, so placement rules and
+    rules about other workloads must not warn after it. At admission these rules are not evaluated.
     """
     tried, faults = tried_in_templates(findings, subject, _of_the_object)
     if not (subject.offline and subject.workload.whole):
@@ -301,7 +302,7 @@ def _of_the_object(subject: Subject) -> Iterator[RuleAnswer]:
 
 
 def _answers(subject: Subject) -> list[RuleAnswer]:
-    """The answers of the families, and of rules for which time ran out, that it did."""
+    """Return the answers of all families. Rules without time left are not evaluated."""
     answers: list[RuleAnswer] = []
     had_time = bool(subject.placed) and subject.index is not None and not subject.out_of_time
     of_constraints, of_any = _asked(subject.context.skipped_rules)

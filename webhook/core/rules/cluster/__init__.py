@@ -1,1 +1,1 @@
-"""Rules about a constraint and the nodes, pods and workloads that there are."""
+"""Rules about a constraint and the nodes, pods and workloads of the cluster."""

@@ -1,4 +1,4 @@
-"""The rule about workloads whose running pods are all in one domain, whatever they declare."""
+"""Find workloads with all running pods in one zone or on one node."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -45,7 +45,13 @@ Help = tuple[str, str]  # as a warning says it, and as it is done
 
 
 class Away(NamedTuple):
-    """The nodes in other domains of the key than the one that holds all of so many pods."""
+    """The nodes in other domains of a key.
+
+    Attributes:
+        key: The topology key.
+        nodes: The nodes outside the domain of the running pods.
+        pods: The number of running pods.
+    """
 
     key: str
     nodes: int
@@ -53,7 +59,7 @@ class Away(NamedTuple):
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """What the rule says of a workload that keeps several pods running."""
+    """Evaluate the rule for a workload with several pods."""
     workload, index = subject.workload, subject.index
     if not workload.traits.replicated or workload.replicas in NO_REPLICAS or not workload.templates:
         return ()
@@ -108,7 +114,7 @@ def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIn
 
 
 def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyIndex) -> Help | None:
-    """What would take one of the pods to another domain; None where nothing is known to."""
+    """Return the first known help for one of the pods. None without help."""
     template = subject.workload.templates[0]
     if _share_a_disk(template, subject, index):
         return None
@@ -125,7 +131,7 @@ def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyInd
 
 
 def _share_a_disk(template: Template, subject: Subject, index: ReadOnlyIndex) -> bool:
-    """Whether all pods mount one claim that a single node can have at a time."""
+    """Whether all pods mount one claim limited to a single node."""
     namespace = namespace_of(subject.workload.meta.namespace)
     sources = (volume.persistent_volume_claim for volume in template.template.pod_spec.volumes or ())
     claims = (index.volumes.claim(namespace, each.claim_name) for each in sources if each is not None)
@@ -133,7 +139,7 @@ def _share_a_disk(template: Template, subject: Subject, index: ReadOnlyIndex) ->
 
 
 def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyIndex) -> Iterator[Pod]:
-    """The next pod as the scheduler gets it; of a StatefulSet with volumes those that run, as they would come back."""
+    """Yield the next pod as the scheduler gets it. For a StatefulSet with volumes, yield its running pods recreated."""
     workload, policy = subject.workload, subject.policy
     namespace = namespace_of(workload.meta.namespace)
     if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
@@ -157,7 +163,7 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyI
 
 
 def _one_domain(column: Column, counts: Counts) -> str | None:
-    """The domain of all pods; None for two domains, a node without the key, or a deleted node."""
+    """Return the domain of all pods. None for two domains, a node without the key, or a deleted node."""
     first = -1
     for slot in counts:
         number = column.of[slot] if slot < len(column.of) else -1
@@ -168,9 +174,9 @@ def _one_domain(column: Column, counts: Counts) -> str | None:
 
 
 def _help(template: Template, away: Away, own: Selector, subject: Subject, anew: Problem) -> Help | None:
-    """The change that takes the pods apart, as a warning and in full; None if unproven.
+    """Return the change that separates the pods, as a warning and in full. None if unproven.
 
-    A restart does not help if a constraint counts pods of others too, or if its maxSkew allows all pods in one domain.
+    A restart does not help if a constraint counts pods of others, or if its maxSkew allows all pods in one domain.
     """
     over = [each for each in subject.placed if each.template is template and each.constraint.topology_key == away.key]
     labels = template.template.labels

@@ -1,4 +1,4 @@
-"""The rule about constraints that Karpenter, the cluster autoscaler or the descheduler read unlike kube-scheduler.
+"""Find constraints that Karpenter or the descheduler reads differently from kube-scheduler.
 
 Source: descheduler v0.36.0 removepodsviolatingtopologyspreadconstraint; kubernetes/autoscaler#3879; karpenter v1.15.0
 scheduling/topology.go, topologygroup.go, topologynodefilter.go, preferences.go, existingnode.go, taints.go,
@@ -39,7 +39,7 @@ _SOFT = frozenset({PREFER_NO_SCHEDULE})
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """What the rule says of each constraint."""
+    """Evaluate the rule for each constraint."""
     if not subject.placed:
         return ()
     if subject.index is None:
@@ -102,7 +102,7 @@ def _has_descheduler(index: ReadOnlyIndex) -> bool:
 
 
 def _keyed(placed: Placed, finding: Finding) -> Finding:
-    """The finding with a key of its own, since there may be several about one constraint."""
+    """The finding with a unique key, because a constraint can have several."""
     return replace(finding, key=f"{placed.key} {finding.path.removeprefix(placed.path) or finding.remedy}")
 
 
@@ -144,7 +144,7 @@ def _counting_all(placed: Placed) -> Finding:
 
 
 def _of_karpenter(placed: Placed, every: list[Placed], ground: UsableNodes, subject: Subject) -> Iterator[Finding]:
-    """What Karpenter reads differently in one constraint; ``every`` are all constraints of its template."""
+    """Yield Karpenter's differences for one constraint. ``every`` has all constraints of its template."""
     if placed.constraint.topology_key == HOSTNAME and not subject.workload.traits.on_every_node:
         yield from _hosts(placed, ground, subject)
     yield from _unselecting(placed, subject)
@@ -161,7 +161,7 @@ def _of_karpenter(placed: Placed, every: list[Placed], ground: UsableNodes, subj
 
 
 def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Finding]:
-    """Nodes that Karpenter would make, or takes to be full, for pods that kube-scheduler puts on those of today."""
+    """Find nodes that Karpenter would add, or treats as full, although kube-scheduler uses existing nodes."""
     constraint, replicas, there = placed.constraint, placed.template.replicas, ground.open.bit_count()
     max_skew = constraint.max_skew or 0
     if max_skew < 1 or replicas is None:
@@ -205,7 +205,7 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Fi
 
 
 def _avoided_nodes(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
-    """Nodes that kube-scheduler avoids as long as it can, and Karpenter never takes."""
+    """Find nodes with a PreferNoSchedule taint. Karpenter never uses them."""
     avoided = 0
     for taints, members in ground.view.soft_taint_classes:
         if first_untolerated(taints, ground.spec.tolerations, _SOFT) is not None:
@@ -241,7 +241,7 @@ def _alternative_terms(placed: Placed, ground: UsableNodes) -> Iterator[Finding]
 
 
 def _narrowed(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
-    """Domains that count although the pods choose others by the key itself; conditions on a node's name."""
+    """Find domains excluded by the topology key itself, and conditions on node names."""
     constraint, spec = placed.constraint, ground.spec
     key, column = constraint.topology_key or "", ground.view.column(constraint.topology_key or "")
     keys = {*(spec.node_selector or ())}
@@ -270,7 +270,7 @@ def _narrowed(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
 
 
 def _closed_domains(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
-    """Domains without an open node, for which Karpenter makes one where kube-scheduler does without."""
+    """Find domains without a usable node. Karpenter adds a node there, and kube-scheduler does not need it."""
     column, counting = ground.view.column(placed.constraint.topology_key or ""), ground.counting(placed)
     # A node that is starting or leaving is no reason to speak: its taints pass.
     lasting = counting & ground.usable & (ground.tolerated | ~settled_nodes(ground.view))
@@ -289,7 +289,7 @@ def _closed_domains(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
 
 
 def _unselecting(placed: Placed, subject: Subject) -> Iterator[Finding]:
-    """A selector without conditions, which kube-scheduler takes to match no pod."""
+    """Find selectors without conditions. kube-scheduler counts no pod for them."""
     constraint = placed.constraint
     counted = constraint.selector is not None and gates.COUNTS_EMPTY_SELECTOR.holds(subject.version)
     if not (constraint.match_label_keys or has_conditions(constraint.selector) or counted):
@@ -307,7 +307,7 @@ def _unselecting(placed: Placed, subject: Subject) -> Iterator[Finding]:
 
 
 def _alone(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
-    """Nodes that count for this constraint only as long as it is asked alone."""
+    """Find nodes that count only if the constraint is evaluated alone."""
     present = ground.view.column(placed.constraint.topology_key or "").present
     # Nodes with this key that lack another: kube-scheduler leaves them out, Karpenter counts them.
     if more := (present & ground.open & ~ground.with_hard_keys).bit_count():
@@ -324,7 +324,7 @@ def _alone(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
 
 
 def _taken_for_one(placed: Placed, every: list[Placed]) -> Iterator[Finding]:
-    """Two constraints that differ in minDomains: one group of pods to Karpenter, with the minDomains of the first."""
+    """Find constraints that differ in minDomains. Karpenter merges them and uses the first minDomains."""
     own = placed.constraint
     alike = (each for each in every if _group(each.constraint) == _group(own))
     twin = next((each.name for each in alike if each.constraint.min_domains != own.min_domains), None)

@@ -1,4 +1,4 @@
-"""The rule about constraints that do not agree: workloads that count each other under different terms."""
+"""Find workloads that count each other's pods under different constraints."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -31,7 +31,7 @@ _Late = Callable[[str], bool]  # whether the pods may get a label that their tem
 
 
 class _Terms(NamedTuple):
-    """What a constraint asks for, but for whom it counts."""
+    """The fields of a constraint, without its selector."""
 
     topology_key: str
     action: str
@@ -46,7 +46,7 @@ class _Terms(NamedTuple):
         return quoted(self.topology_key.rpartition("/")[2], _KEY_CHARS)
 
     def beside(self, other: "_Terms") -> str:
-        """The first field in which two constraints over one key differ: ``maxSkew 1 here, 2 there``."""
+        """Return the first field that differs for the same key: ``maxSkew 1 here, 2 there``."""
         fields = zip(_FIELDS, self[1:], other[1:], strict=True)
         name, here, there = next(each for each in fields if each[1] != each[2])
         return f"{name}{here} here, {there} there"
@@ -56,7 +56,7 @@ _FIELDS = ("", "maxSkew ", "minDomains ", "nodeAffinityPolicy ", "nodeTaintsPoli
 
 
 class _Differing(NamedTuple):
-    """A workload that counts these pods and is counted by them, and the terms that only one of both has."""
+    """Another workload in mutual counting, with the terms of both sides."""
 
     owner: Owner
     ours: frozenset[_Terms]
@@ -64,7 +64,7 @@ class _Differing(NamedTuple):
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """One finding for each template that counts pods, and is counted by them, under other terms."""
+    """Yield a finding for each template in mutual counting under different terms."""
     if subject.workload.is_pod or not any(has_conditions(placed.constraint.selector) for placed in subject.placed):
         return ()
     if (missing := subject.lacks()) is not None:
@@ -128,7 +128,7 @@ def _others(differing: list[_Differing], subject: Subject) -> str:
 
 
 def _difference(here: frozenset[_Terms], there: frozenset[_Terms]) -> str:
-    """What stands only here and only there: fields of a key that is in both, else the keys."""
+    """Return the terms of a single side: fields of a shared key, else the keys."""
     for mine in sorted(here):
         for other in sorted(there, key=lambda each: (each.action != mine.action, each)):
             if other.topology_key == mine.topology_key:
@@ -157,7 +157,7 @@ def _terms(constraint: SpreadConstraint) -> _Terms:
 
 
 def _group(mine: list[Placed], subject: Subject) -> Iterator[_Differing]:
-    """Workloads that these constraints count and that count these pods, with the terms of both."""
+    """Yield workloads in mutual counting with these constraints, with the terms of both sides."""
     labels, late = mine[0].template.template.labels, partial(may_be_added, subject.workload, in_template=False)
     # None where a label that is added later decides.
     selectors = {
@@ -206,7 +206,7 @@ def _counts(constraint: SpreadConstraint, other: DeclaredTemplate, labels: Mappi
 
 
 def _unsure(constraints: Iterable[SpreadConstraint], labels: Mapping[str, str], late: _Late) -> frozenset[str]:
-    """The topology keys of constraints whose pods depend on a late label, without those that count one revision."""
+    """Return the topology keys of constraints with a late label. A constraint over a single revision does not count."""
     found = ((each.topology_key or "", {*late_keys(each, labels, late)}) for each in constraints)
     return frozenset(key for key, keys in found if keys and OWN_LABELS.isdisjoint(keys))
 

@@ -1,4 +1,4 @@
-"""Rules about the effect of declaring constraints: none, lost defaults, or that constraints are missing."""
+"""Find constraints without effect, lost scheduler defaults, and missing constraints."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -38,7 +38,13 @@ _REMOVED = "remove the constraint"
 
 
 class _Why(NamedTuple):
-    """Why a constraint has no effect, in short and in full, and what to do where removal has another effect."""
+    """Why a constraint has no effect.
+
+    Attributes:
+        summary: The reason in a few words.
+        detail: The full reason.
+        fix: The fix if a removal would have another effect.
+    """
 
     summary: str
     detail: str
@@ -46,7 +52,7 @@ class _Why(NamedTuple):
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
-    """What the three rules say of the object."""
+    """Evaluate the three rules."""
     workload = subject.workload
     for template in workload.templates:
         declared = template.template.pod_spec.constraints
@@ -123,7 +129,7 @@ def _is_spread_by_default(template: Template, subject: Subject) -> bool:
 
 
 def _may_be_uneven(key: str, template: Template, subject: Subject) -> bool:
-    """Whether the pods may run in several domains of the key; without known nodes, unless the template pins them."""
+    """Whether several domains of the key are usable. Without known nodes, true unless the template pins a domain."""
     if (view := subject.nodes) is None:
         return not is_in_one_domain(template, key)
     column, usable = view.column(key), UsableNodes(subject, template).usable
@@ -218,10 +224,10 @@ def _idle_constraints(subject: Subject) -> list[tuple[Placed, _Why]]:
 
 
 def _implied(placed: Placed, subject: Subject) -> _Why | None:
-    """Why a soft constraint has nothing to choose beside a hard one.
+    """Return the reason if a hard constraint leaves no choice to a soft constraint.
 
-    With maxSkew 1 the hard one admits only domains with the fewest pods, which are all equal to the soft one. Both must
-    count the same pods on the same nodes: a node without the key of a third constraint counts for one of them alone.
+    With maxSkew 1, the hard constraint admits only domains with the fewest pods, so their soft scores are equal. Both
+    must count the same pods on the same nodes. A node without the key of a third constraint counts only once.
     Source: podtopologyspread filtering.go ``Filter``, scoring.go ``Score``, common.go ``matchNodeInclusionPolicies``.
     """
     key, every = placed.constraint.topology_key or "", placed.template.template.pod_spec.constraints
@@ -243,13 +249,13 @@ def _implied(placed: Placed, subject: Subject) -> _Why | None:
 
 
 def _counted(constraint: SpreadConstraint) -> tuple[object, ...]:
-    """Which pods a constraint counts, and on which nodes."""
+    """The counted pods and nodes of a constraint, for comparison."""
     policies = constraint.node_affinity_policy or HONOR, constraint.node_taints_policy or IGNORE
     return (constraint.selector, frozenset(constraint.match_label_keys or ()), *policies)
 
 
 def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
-    """Whether removal causes no finding of this file and opens no node; ``idle`` counts idle constraints."""
+    """Whether removal causes no finding of this file and opens no node. ``idle`` counts idle constraints."""
     if placed.constraint.hard and not _is_everywhere(placed.constraint.topology_key or "", subject):
         return False
     template = placed.template
@@ -269,14 +275,14 @@ def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
 
 
 def _is_everywhere(key: str, subject: Subject) -> bool:
-    """Whether every node has the key, by what is known of the cluster; else only the hostname is certain."""
+    """Whether every node has the key. Without a cluster, only the hostname is certain."""
     if (view := subject.nodes) is None:
         return key == HOSTNAME
     return view.column(key).present == view.live and (key in ON_EVERY_NODE or not can_add_nodes(subject.policy, view))
 
 
 def _on_its_node(placed: Placed, subject: Subject) -> _Why | None:
-    """A pod of a DaemonSet may use one node: it is the only one that counts, unless affinity is ignored.
+    """Return the reason for a DaemonSet: only the pod's own node counts, unless affinity is ignored.
 
     Source: daemon/util/daemonset_util.go ``ReplaceDaemonSetPodNodeNameNodeAffinity``; scoring is skipped for one node.
     """
@@ -305,9 +311,9 @@ def _has_the_key(placed: Placed, subject: Subject) -> bool:
 
 
 def _single_domains(subject: Subject) -> Mapping[int, _Why]:
-    """By index: constraints whose usable nodes are all in one domain, so that no domain is ahead of another.
+    """Return the constraints with all usable nodes in one domain, by index.
 
-    A usable node outside all domains gives it an effect. Beside other constraints, every node needs the key.
+    A usable node outside all domains gives the constraint an effect. With other constraints, every node needs the key.
     """
     if (view := subject.nodes) is None or can_add_nodes(subject.policy, view):
         return {}
@@ -332,7 +338,7 @@ def _one_domain(placed: Placed, *, usable: str) -> _Why:
 
 
 def _too_few(placed: Placed, subject: Subject) -> _Why | None:
-    """A constraint that counts these pods only, and so few of them that it can refuse or prefer nothing."""
+    """Return the reason if the constraint counts only these pods, and too few to exceed maxSkew."""
     workload = subject.workload
     replicas, max_skew = placed.template.replicas or 0, placed.constraint.max_skew or 0
     # The usual answers first: without a rolling update's further pods there are too many already.

@@ -1,4 +1,4 @@
-"""The rule about other workloads of the namespace whose pods a constraint counts too."""
+"""Find constraints that also count pods of other workloads in the namespace."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -47,7 +47,7 @@ _NAMED = 2  # of the other workloads: of usual length, two names fit into a warn
 
 
 class _Other(Struct, frozen=True):
-    """Another workload, and those of its pods that a constraint counts."""
+    """Another workload, and its pods counted by a constraint."""
 
     owner: Owner
     selector: Selector
@@ -60,7 +60,7 @@ class _Other(Struct, frozen=True):
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """What the rule says of each constraint."""
+    """Evaluate the rule for each constraint."""
     if not any(has_conditions(placed.constraint.selector) for placed in subject.placed):
         return ()
     same_file = subject.context.same_file
@@ -106,7 +106,7 @@ TOO_WIDE = Rule(
 
 
 def _in_file(subject: Subject, index: ReadOnlyIndex) -> Iterator[Finding]:
-    """One finding for each selector that matches pod templates in the same file, of workloads without pods."""
+    """Yield a finding per selector that matches templates of the same file. Their workloads have no pods yet."""
     workload, own = subject.workload, subject.own_selector
     if own is None or workload.meta.controller is not None:
         return
@@ -128,7 +128,7 @@ def _in_file(subject: Subject, index: ReadOnlyIndex) -> Iterator[Finding]:
 
 
 def _is_without_pods(owner: Owner, subject: Subject) -> bool:
-    """Whether a workload of the file has no pods yet, and will keep some; those of a controller come and go with it."""
+    """Whether a workload of the file has no pods yet and keeps its pods. A controller's workloads do not."""
     completes = traits(group_kind(owner.api_version, owner.kind)).completes
     if owner.replicas == 0 or owner.meta.controller is not None or completes:
         return False
@@ -170,7 +170,7 @@ def _effect_on_domains(alike: list[Placed]) -> str:
 
 
 def _on_counting_nodes(counts: Counts, alike: list[Placed], subject: Subject) -> int:
-    """How many of the pods are on nodes that count for one of the constraints; all where no nodes are known."""
+    """Count the pods on nodes counted by any of the constraints. Without known nodes, count all."""
     if subject.nodes is None:
         return sum(counts.values())
     nodes = 0
@@ -181,7 +181,7 @@ def _on_counting_nodes(counts: Counts, alike: list[Placed], subject: Subject) ->
 
 
 def _by_selector(subject: Subject) -> dict[tuple[str, bool, Selector], list[Placed]]:
-    """Group constraints by template path, late labels and selector; those that count one revision are left out."""
+    """Group constraints by template path, late labels and selector. Skip those for a single revision."""
     alike: dict[tuple[str, bool, Selector], list[Placed]] = {}
     added = partial(may_be_added, subject.workload, in_template=False)
     for placed in subject.placed:
@@ -200,7 +200,7 @@ def _by_selector(subject: Subject) -> dict[tuple[str, bool, Selector], list[Plac
 def _foreign(
     subject: Subject, selector: Selector, own: Selector, labels: Mapping[str, str]
 ) -> tuple[Counts, list[_Other]]:
-    """The pods of others that the selector counts, and whose they are, most first."""
+    """Return the counted pods of others, and their workloads with most pods first."""
     workload, index = subject.workload, subject.context.cluster
     pods, others = foreign_pods(workload.meta.namespace, selector, own, index), []
     members = groups_of(subject, labels) if pods else ()
@@ -218,7 +218,7 @@ def _foreign(
 
 
 def _others(workload: Workload, selector: Selector, own: Selector, index: ReadOnlyIndex) -> Iterator[_Other]:
-    """The other workloads whose pods the selector matches; of several with the same pods, the first."""
+    """Yield the other matched workloads. Of several with the same pods, yield the first."""
     namespace, seen = workload.meta.namespace, set()
     for owner in counted_workloads(workload, selector, index):
         selected = _stored(owner.selector)
@@ -230,21 +230,21 @@ def _others(workload: Workload, selector: Selector, own: Selector, index: ReadOn
 
 
 def _pods_of(theirs: Selector, counting: Selector, own: Selector, namespace: str, index: ReadOnlyIndex) -> Counts:
-    """The pods of another workload that a constraint counts, without those that are also the workload's own."""
+    """Return the counted pods of another workload, without the workload's own."""
     both = counting.joined(theirs.requirements)
     # Most workloads differ in a label of their own; only others can share pods with this one.
     return index.pods.count(namespace, both) if _exclude(own, theirs) else foreign_pods(namespace, both, own, index)
 
 
 def _stored(written: LabelSelector | None) -> Selector | None:
-    """The selector of an object that an API server has: it was checked there, which takes most of the time."""
+    """Compile the selector of a stored object. The API server has validated it, so validation is skipped."""
     if written is None or written.match_expressions:
         return compiled(written)
     return selector_from_labels(written.match_labels) if written.match_labels else None
 
 
 def _exclude(one: Selector, other: Selector) -> bool:
-    """Whether a label that both ask for tells their pods apart."""
+    """Whether both require different values of a label."""
     values = {each.key: each.values for each in one.requirements if each.operator == EQUALS}
     return any(
         each.operator == EQUALS and values.get(each.key, each.values) != each.values for each in other.requirements
@@ -252,7 +252,7 @@ def _exclude(one: Selector, other: Selector) -> bool:
 
 
 def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], others: list[_Other]) -> Finding:
-    """The finding about equal selectors; ``numbers`` are the pods of others, and those of them on counting nodes."""
+    """Return the finding about equal selectors. ``numbers`` are the pods of others, in all and on counting nodes."""
     first, (pods, within) = alike[0], numbers
     told = subject.policy.messages.count_others(offline=subject.offline)
     others_said = _named(pods, others, subject) if told else "pods of other workloads"
@@ -281,7 +281,7 @@ def _has_no_constraint_over_key(owner: Owner, placed: Placed) -> bool:
 
 
 def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
-    """What the pods of other workloads change for the next pod; empty where it may go to the same nodes."""
+    """Describe the effect of other workloads on the next pod. Empty if its nodes stay the same."""
     if not (lacking and placed.constraint.hard) or subject.nodes is None:
         return ""
     # The next pod of every revision has to be affected.
@@ -296,9 +296,9 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
 
 
 def _next_pods(placed: Placed, subject: Subject) -> Iterator[Pod]:
-    """The next pod of a new revision, and of the present one if it is counted apart.
+    """Yield the next pod of a new revision, and of the current revision if it is counted separately.
 
-    None for StatefulSets with volumes and DaemonSets: their controllers decide too much.
+    Nothing for StatefulSets with volumes and DaemonSets, because their controllers decide too much.
     """
     workload, template, owners = subject.workload, placed.template, subject.context.cluster.owners
     namespace, spec = namespace_of(workload.meta.namespace), template.template.pod_spec
@@ -316,7 +316,7 @@ def _next_pods(placed: Placed, subject: Subject) -> Iterator[Pod]:
 
 
 def _numbers(pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other]) -> tuple[int, int] | None:
-    """How many nodes admit the pod, with and without the pods of others; None if equal or unproven."""
+    """Count the admitting nodes with and without the pods of others. None if equal or unproven."""
     own, namespace, index = subject.own_selector, pod.meta.namespace, subject.context.cluster
     problem = problem_of(pod, subject.context)
     number = sum(each.hard for each in placed.template.template.pod_spec.constraints[: placed.index])
@@ -342,7 +342,7 @@ def _numbers(pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other]) 
 
 
 def _narrower(alike: list[Placed], workload: Workload) -> tuple[str, Fix]:
-    """What keeps others out: what the workload's own selector asks for and the constraint does not."""
+    """Return the fix that excludes others: the missing conditions of the workload's own selector."""
     first = alike[0]
     selector, own = first.constraint.selector or LabelSelector(), workload.selector
     asked, more = selector.match_labels or {}, selector.match_expressions or ()
@@ -357,7 +357,7 @@ def _narrower(alike: list[Placed], workload: Workload) -> tuple[str, Fix]:
 
 
 def _named(pods: int, others: list[_Other], subject: Subject) -> str:
-    """So many pods of these workloads: "6 pods of canary and 2 of others"."""
+    """The pods in words: "6 pods of canary and 2 of others"."""
     told = sum(other.pods for other in others)
     # More than there are, if some are of two workloads by their selectors.
     if not others or told > pods or not subject.policy.messages.name_workloads(offline=subject.offline):

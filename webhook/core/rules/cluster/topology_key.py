@@ -1,4 +1,4 @@
-"""Rules about topologyKey: by its name, and by the nodes that have it."""
+"""Check topologyKey by its name, and against the labels of nodes."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -18,7 +18,7 @@ _NOTICED = 20
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
-    """What the two rules say of each constraint."""
+    """Evaluate the two rules about the name."""
     for placed in subject.placed:
         key = placed.constraint.topology_key
         if not key or key in {ZONE, HOSTNAME}:
@@ -104,7 +104,7 @@ def _over(placed: Placed, key: str, subject: Subject) -> Fix:
 
 
 def _exists(key: str, subject: Subject) -> bool | None:
-    """Whether a node has the key, or the configuration names domains of it; None where no nodes are known."""
+    """Whether a node has the key, or the configuration names its domains. None without known nodes."""
     if key in subject.policy.domains:
         return True
     nodes = subject.nodes
@@ -112,7 +112,7 @@ def _exists(key: str, subject: Subject) -> bool | None:
 
 
 def evaluate_nodes(subject: Subject) -> Iterable[RuleAnswer]:
-    """The two rules about each constraint; bound pods are skipped."""
+    """Evaluate the two rules about nodes. Skip bound pods."""
     if not subject.placed or (subject.workload.is_pod and subject.placed[0].template.template.pod_spec.node_name):
         return ()
     if missing := subject.lacks("nodes"):

@@ -1,1 +1,1 @@
-"""Rules about the object itself, which need no cluster."""
+"""Rules about the object itself. They need no cluster."""

@@ -21,7 +21,7 @@ _UNMARSHAL = re.compile(r"json: cannot unmarshal (.+) into Go .+ of type (.+)", 
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """Every error of every template, in upstream's order; what only the pods will be told is `refused`'s."""
+    """Yield every error of every template in upstream's order. `pods_refused` has errors of pods only."""
     plain = subject.plainly_right or takes_any_template(subject.workload, subject.version)
     return () if plain else _errors(subject)
 
@@ -103,7 +103,13 @@ VALIDATION_RULES = (*_BY_FIELD.values(), WRONG_TYPE)
 def wrong_type(
     error: DecodeError, value: Callable[[], object], as_written: Callable[[str], str] = lambda _path: ""
 ) -> Finding:
-    """Word a refused value as kube-apiserver does; ``value`` and ``as_written`` as in `api_errors.fitting`."""
+    """Return the finding for a refused value, in kube-apiserver's words.
+
+    Args:
+        error: The decoder's error.
+        value: As in `api_errors.fitting`.
+        as_written: As in `api_errors.fitting`.
+    """
     try:
         fix = fitting(error.path, error.text, value, as_written)
     except DecodeError:

@@ -43,7 +43,7 @@ NO_LABELS = Reason("labels of the pods (a patch or an excerpt omits them)")
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
-    """The three rules about each constraint; at most one of them has a finding."""
+    """Evaluate the three rules. At most one of them has a finding per constraint."""
     for placed in subject.placed:
         selector, keys = placed.constraint.selector, placed.constraint.match_label_keys or ()
         labels = placed.template.template.labels
@@ -144,7 +144,7 @@ def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iter
 
 
 def _mismatch(placed: Placed, failing: list[Requirement], given: Mapping[str, str], subject: Subject) -> Finding:
-    """The finding; ``given`` says by its key which value of a label the controller gives each pod."""
+    """Return the finding. ``given`` has the label values added by the controller, by key."""
     labels = placed.template.template.labels
     counts = one_line(",".join(map(short_text, failing)))
     have = one_line(_labels_text(failing, labels, given))
@@ -203,7 +203,7 @@ def _own_selector(placed: Placed, workload: Workload) -> tuple[str, Fix]:
 
 
 def _labels_text(failing: list[Requirement], labels: Mapping[str, str], given: Mapping[str, str]) -> str:
-    """The labels that the pods have, then those that they lack: ``no`` in front of both would deny both."""
+    """Describe the present labels, then the missing labels. A leading ``no`` would deny both."""
     keys = dict.fromkeys(each.key for each in failing)
     have = {**{key: f"{quoted(key)}={quoted(labels[key])}" for key in keys if key in labels}, **given}
     present = ",".join(have[key] for key in keys if key in have)

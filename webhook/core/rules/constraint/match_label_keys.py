@@ -1,13 +1,13 @@
-"""Rules about matchLabelKeys: which revision of the pods a constraint counts.
+"""Rules about matchLabelKeys, the revisions that a constraint counts.
 
 Without a revision label, the selector counts old and new pods together during a rolling update. The old pods leave in
-any order, and the new ones can end uneven:
+any order, and the new pods can end uneven:
 
     most in one domain, a:    D * a - (D - 1) * maxSkew <= replicas + surge, and
                               a - (least in another, x) <= maxSkew + min(surge, most old pods in a domain)
     worst final skew:         a - x, where the other domains hold the rest
 
-A scheduler that hears of deletions late can exceed the bound. `SEEN` has the rollouts measured on a real cluster.
+A scheduler that sees deletions late can exceed the bound. `SEEN` has the rollouts measured on a real cluster.
 
 Source: kubernetes/kubernetes #98215, #105661; a test compares the closed form with an exhaustive search.
 """
@@ -67,7 +67,7 @@ _OTHER_KIND = Reason("rollouts of kinds other than Deployment")
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
-    """What the three rules say of each constraint."""
+    """Evaluate the three rules for each constraint."""
     for placed in subject.placed:
         keys = placed.constraint.match_label_keys
         if keys and (len(keys) > 1 or keys[0] != subject.workload.traits.revision):
@@ -137,7 +137,7 @@ def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator
 
 
 def _tells_revisions(placed: Placed) -> bool:
-    """Whether old and new pods may be counted apart; a label of the template may be another one in each revision."""
+    """Whether revisions may be counted separately. A template label can differ between revisions."""
     keys = placed.constraint.match_label_keys or ()
     named = {*keys, *selected_keys(placed.constraint.selector)}
     return not REVISION_LABELS.isdisjoint(named) or not placed.template.template.labels.keys().isdisjoint(keys)
@@ -194,7 +194,7 @@ def _beyond(placed: Placed, subject: Subject, *, replicas: int, surge: int) -> I
 
 
 def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[int, int]) -> Finding:
-    """How far apart a rollout can end, and how often it did; ``worst`` is the bound for each number of domains."""
+    """Describe the possible and the measured skew. ``worst`` is the bound by number of domains."""
     constraint, max_skew = placed.constraint, placed.constraint.max_skew or 0
     what = f"{placed.noun}s"
     seen = {domains: SEEN[replicas][domains] for domains in worst} if _is_counted(placed, subject) else {}
@@ -225,7 +225,7 @@ def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[
 
 
 def _is_bound(placed: Placed, workload: Workload) -> bool:
-    """Whether the closed form holds: nothing else decides where the pods go, and nobody else's are counted."""
+    """Whether the closed form applies: no other hard constraint, and only the workload's own pods count."""
     hard = sum(each.hard for each in placed.template.template.pod_spec.constraints)
     return hard == 1 and counts_own_pods_only(placed.constraint.selector, workload.selector)
 
@@ -242,9 +242,9 @@ def _is_counted(placed: Placed, subject: Subject) -> bool:
 
 
 def _domains(placed: Placed, subject: Subject) -> tuple[int, ...] | None:
-    """Possible numbers of eligible domains: of the cluster, else the usual numbers of zones; None if unknown.
+    """Return possible numbers of eligible domains, from the cluster or the usual numbers of zones. None if unknown.
 
-    Empty if a domain has no open node: it holds the others down.
+    Empty if a domain has no open node, because it holds the others down.
     """
     key = placed.constraint.topology_key or ""
     if subject.index is None or subject.index.lacks("nodes"):

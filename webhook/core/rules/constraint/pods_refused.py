@@ -1,4 +1,4 @@
-"""The rule about pods that kube-apiserver refuses although it accepts their workload."""
+"""Find workloads accepted by kube-apiserver whose pods it refuses."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -33,7 +33,7 @@ _HASH = 10  # digits of the largest
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """What kube-apiserver would say of the next pod of each template, and says nowhere before."""
+    """Yield kube-apiserver's late errors about the next pod of each template."""
     workload = subject.workload
     # No controller makes pods of pods and PodTemplates.
     if workload.group_kind in (POD, POD_TEMPLATE):
@@ -92,7 +92,7 @@ def _of_template(template: Template, subject: Subject) -> Iterator[RuleAnswer]:
 
 
 def _may_be_refused(keys: Sequence[str], selector: LabelSelector, template: Template, workload: Workload) -> bool:
-    """Whether a label that somebody may add would stand in the selector twice."""
+    """Whether a label added later would be in the selector twice."""
     given, asked = labels_at_creation(workload, template.template), selected_keys(selector)
     return any(
         key not in given and (key in asked or keys.count(key) > 1) and may_be_created_with(workload, key)
@@ -155,7 +155,7 @@ def _twice(key: str, selector: LabelSelector | None) -> str:
 
 
 def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload) -> Finding:
-    """Of pod affinity, where the path of the pod and that of the term in its workload have the same end."""
+    """Return the finding about a pod affinity term. Its path ends alike in pod and workload."""
     key, path = str(refusal.error.bad_value), refusal.path.rpartition(".")[0]
     labels = labels_at_creation(workload, _template_of(refusal, workload).template)
     selector, keys = _once(term.label_selector or LabelSelector(), term.match_label_keys or (), labels)
@@ -195,7 +195,7 @@ def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
 def _once(
     selector: LabelSelector, written: Sequence[str], labels: Mapping[str, str]
 ) -> tuple[LabelSelector, list[str]]:
-    """A selector and the keys that are merged into it, each label in one of them."""
+    """Return the selector and its keys with each label in only one place."""
     keys = list(dict.fromkeys(written))
     for key in [each for each in keys if each in labels]:
         asked = [each for each in requirements(selector) if each.key == key]

@@ -1,4 +1,4 @@
-"""Misnamed or misplaced fields of constraints: kube-apiserver drops them, kubectl refuses them.
+"""Find misnamed and misplaced fields. kube-apiserver drops them, and kubectl refuses them.
 
 Source: the strict decoding of `go_json` finds them; name and value show the right place.
 """
@@ -34,7 +34,7 @@ _REQUIRED = ("maxSkew", "topologyKey", "whenUnsatisfiable")
 
 
 def evaluate(written: Written) -> Iterator[Finding]:
-    """A finding for each unknown field in constraints, and for each mapping that holds fields of a constraint."""
+    """Yield a finding for each unknown field in constraints, and for each mapping with misplaced fields."""
     workload = written.workload
     if workload is None:
         return
@@ -64,7 +64,7 @@ UNKNOWN_FIELD = Rule(
 
 
 def right_paths(findings: Iterable[Finding]) -> frozenset[str]:
-    """Where misspelt and misplaced fields belong: that nothing stands there is the same mistake."""
+    """Return the right paths of misspelt and misplaced fields. Errors about their absence are the same mistake."""
     unknown = (each for each in findings if each.rule == UNKNOWN_FIELD.id)
     paths = {edit.path for each in unknown for edit in each.edits if edit.value is not None}
     # A selector without its matchLabels is no selector.
@@ -91,7 +91,7 @@ def _misnamed(above: str, name: str, value: Mapping[str, object], *, built_in: b
 
 
 def _renaming(above: str, name: str, value: Mapping[str, object]) -> tuple[str, Fix]:
-    """The same field under the right name and in the right place; without it where that one is there already."""
+    """Return the field renamed or moved. If the right field exists, return its removal."""
     beside = value_at(value, above)
     if not isinstance(beside, dict) or name not in beside:
         near = meant(name)
@@ -150,7 +150,7 @@ def _outside_constraints(above: str, names: Sequence[str], value: Mapping[str, o
 
 
 def _placed(fields: Mapping[str, object], template: Template, value: Mapping[str, object]) -> Iterator[Edit]:
-    """The edits that put these fields where they belong: into the one constraint that lacks them, or as a new one."""
+    """Yield the edits that move the fields into the only constraint lacking them, or into a new constraint."""
     path = template.constraints_path
     if not isinstance(value_at(value, f"{template.path}spec"), dict) or not all(fits(*each) for each in fields.items()):
         return

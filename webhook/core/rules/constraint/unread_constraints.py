@@ -1,6 +1,6 @@
-"""The rule about constraints that nothing reads: in an unknown kind, or in the wrong place.
+"""Find constraints that nothing reads, in an unknown kind or a wrong place.
 
-It searches whole objects for keys like topologySpreadConstraints that `kinds` does not read. Not at admission.
+It searches whole objects for keys like topologySpreadConstraints outside the paths of `kinds`. Not at admission.
 """
 
 import re
@@ -57,7 +57,13 @@ _Steps = tuple[str, ...]
 
 
 class UnreadKey(Struct, frozen=True):
-    """A key that names constraints: the steps to it, ``[0]`` for an item, and the mapping that it stands in."""
+    """A key for constraints.
+
+    Attributes:
+        steps: The path to it. ``[0]`` is a list item.
+        value: Its value.
+        around: The mapping that holds it.
+    """
 
     steps: _Steps
     value: object
@@ -75,7 +81,7 @@ class UnreadKey(Struct, frozen=True):
 
 
 def evaluate(written: Written) -> Iterator[RuleAnswer]:
-    """What the rule says of an object, whatever it is; it is decoded only if its text may hold constraints."""
+    """Evaluate the rule for any object. Decode it only if its text may hold constraints."""
     if isinstance(written.raw, bytes) and not may_hold_constraints(written.raw):
         return
     owner = read_meta(written.value).controller
@@ -137,18 +143,18 @@ UNREAD = Rule(
 
 
 def _is_field(steps: _Steps, written: Written) -> bool:
-    """Whether Kubernetes has the field, as ``containers``; constraints' fields below it are of `unknown-field`."""
+    """Whether Kubernetes has the field, such as ``containers``. `unknown-field` covers fields below it."""
     path = written_path(steps)
     below_unknown = (f"{path}.".startswith((f"{each}.", f"{each}[")) for each in written.unknown)
     return written.is_known(path) and not any(below_unknown)
 
 
 def _places(written: Written, *, texts: bool = False) -> Iterator[UnreadKey | None]:
-    """Every key that names constraints, in the order of the object; None where it is too large to look at all of it.
+    """Yield every key for constraints in the object's order. None if the object is too large to search.
 
     Args:
         written: The object.
-        texts: Include text under a misspelt name, since a chart may render it.
+        texts: Include text under a misspelt name, because a chart may render it.
     """
     pending: list[tuple[_Steps, Mapping[str, object] | list[object]]] = [((), written.value)]
     seen = 0
@@ -202,7 +208,7 @@ def _is_list_of_constraints(value: object, *, surely: bool = False) -> bool:
 
 
 def _of_no_kind(of: Written, kind: str) -> Finding:
-    """The finding for a type that no API server has; ``kind`` was probably meant."""
+    """Return the finding for a type unknown to every API server. ``kind`` is the likely kind."""
     native = "." not in of.group
     group, api_version = of.group, of.api_version
     nobody = "no supported Kubernetes release" if native else "no API server"
@@ -274,7 +280,7 @@ def _misplaced(of: Written, place: UnreadKey, right: str) -> Finding:
 
 
 def _unknown(of: Written, place: UnreadKey, read: tuple[str, ...]) -> Finding:
-    """Constraints in a resource of which it is not known that they stand there."""
+    """Return the finding for constraints at an unknown path of a resource."""
     if holds_chart_values(of.api_version, of.kind) and _is_value(of, place):
         return _misspelt_value(place)
     kind, severity, by_hand = with_article(_shown(of.kind)), None, ""
@@ -330,7 +336,7 @@ def _misspelt_value(place: UnreadKey) -> Finding:
 
 
 def _nearest(place: UnreadKey, read: tuple[str, ...]) -> list[str]:
-    """The places of constraints that share the most steps with this one."""
+    """Return the paths of constraints with the most steps in common."""
     steps = place.path.split(".")
     shared = {
         path: len([*takewhile(lambda pair: pair[0] == pair[1], zip(steps, path.split("."), strict=False))])
@@ -340,7 +346,7 @@ def _nearest(place: UnreadKey, read: tuple[str, ...]) -> list[str]:
 
 
 def _entry(of: Written, place: UnreadKey) -> Mapping[str, str]:
-    """What `workloads` of the configuration needs to read these constraints; nothing where it cannot say their path."""
+    """Return the entry of `workloads` in the configuration. Empty if it cannot express the path."""
     kind = {"apiVersion": of.api_version, "kind": of.kind}
     above = place.steps[:-2]
     is_template = False
@@ -364,7 +370,7 @@ def _entry(of: Written, place: UnreadKey) -> Mapping[str, str]:
 
 
 def _at(value: object, steps: _Steps) -> object:
-    """What stands where a walk through the object has been: in steps, since their keys may hold anything."""
+    """Return the value at these steps. Keys may hold any text, so a joined path would be ambiguous."""
     for step in steps:
         members = value if isinstance(value, Mapping) else {}
         value = value[int(step[1:-1])] if isinstance(value, list) else members[step]

@@ -1,1 +1,1 @@
-"""What rules are made of, and the questions that several of them ask."""
+"""The parts of a rule, and the questions that several rules share."""

@@ -1,6 +1,6 @@
-"""How findings word an error of kube-apiserver about a constraint, and the fix.
+"""The words and fixes of kube-apiserver's errors about constraints.
 
-The fix is the value that follows from the manifest. It never guesses: it asks the author for the action or node label.
+A fix is the value that follows from the manifest. It never guesses an action or a node label.
 """
 
 import re
@@ -53,7 +53,16 @@ _MAX_INT32 = 2**31 - 1  # maxSkew and minDomains are of this type
 
 
 class Broken(Struct, frozen=True):
-    """An error of ``field`` in ``placed``; ``rest`` is the path below it, ``beside`` are its siblings."""
+    """An error about a constraint.
+
+    Attributes:
+        error: kube-apiserver's error.
+        field: The constraint's field.
+        rest: The path below the field.
+        placed: The constraint.
+        beside: All constraints of the template.
+        subject: The object.
+    """
 
     error: FieldError
     field: str
@@ -64,7 +73,7 @@ class Broken(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """Where the field stands in the object; an error of a pod has another path."""
+        """The field's path in the object. An error of a pod has another path."""
         return f"{self.placed.path}.{self.field}{self.rest}"
 
     @property
@@ -85,14 +94,14 @@ class Broken(Struct, frozen=True):
 
 
 def broken_at(error: FieldError, path: str, constraints: Sequence[Placed], subject: Subject) -> Broken:
-    """Find the constraint of an error; ``path`` is the list of constraints in the error's own path."""
+    """Find the constraint of an error. ``path`` is the list of constraints in the error's own path."""
     match = _FIELD.match(error.field, len(path))
     index, field, rest = (int(match[1]), match[2] or "", match[3]) if match else (0, "", "")
     return Broken(error, field, rest, constraints[index], constraints, subject)
 
 
 def fix_of(broken: Broken) -> Fix:
-    """The fix of an error; an empty one for unknown errors."""
+    """Return the fix of an error. Empty for unknown errors."""
     fix = _FIXES.get((_INDEX.sub("[]", broken.field + broken.rest), broken.error.type))
     return Fix() if fix is None else fix(broken)
 
@@ -129,7 +138,7 @@ def _policy(broken: Broken) -> Fix:
 
 
 def _near(written: str | None, allowed: Sequence[str]) -> str | None:
-    """The value that was probably meant: written in lower case, with hyphens, or a letter or two off."""
+    """Return the likely intended value. Case, hyphens and up to two wrong letters are ignored."""
     letters = "".join(filter(str.isalpha, written or ""))[:_MAX_COMPARED_LETTERS].lower()
     by_letters = {each.lower(): each for each in allowed}
     meant = nearest(letters, by_letters, _SLIPS)
@@ -270,7 +279,7 @@ _WORDS = {
 
 
 def _of_text(path: str, wanted: str, text: object) -> str:
-    """What to write instead of text that was meant as a list or a mapping; empty where a name stands there."""
+    """Return instructions for text in place of a list or mapping. Empty if the text is a name."""
     start = text[:_MOST_TEXT_CHARS] if isinstance(text, str) else ""
     is_go, is_yaml = bool(_GO_TEXT.match(start)), bool(_YAML_TEXT.search(start))
     if not (wanted == _LIST or is_go or is_yaml):

@@ -1,4 +1,4 @@
-"""An object as somebody wrote it, before kube-apiserver drops what it does not know."""
+"""An object as written, with the fields that kube-apiserver drops."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -63,19 +63,19 @@ class Written(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def unknown(self) -> tuple[str, ...]:
-        """The paths of fields that kubectl refuses as unknown; in a custom resource only those of its pod templates."""
+        """The paths of fields that kubectl refuses as unknown. In a custom resource, only those in pod templates."""
         if self.workload is None:
             return ()
         warnings = self.warnings if self.workload.built_in else self._in_custom_templates(self.workload)
         return tuple(found[1] for each in dict.fromkeys(warnings) if (found := _UNKNOWN.fullmatch(each)))
 
     def is_known(self, path: str) -> bool:
-        """Whether Kubernetes knows all fields there; of a custom resource only inside its pod templates."""
+        """Whether Kubernetes knows all fields there. In a custom resource, only inside pod templates."""
         of = self.workload
         return of is not None and (of.built_in or any(f"{path}.".startswith(each.path) for each in of.templates))
 
     def _in_custom_templates(self, workload: Workload) -> Iterator[str]:
-        """The warnings that strict decoding would give of the templates, if kube-apiserver knew them for such."""
+        """Yield the warnings of strict decoding about the pod templates of a custom resource."""
         for template in workload.templates:
             path = template.path.removesuffix(".")
             written = value_at(self.value, path)

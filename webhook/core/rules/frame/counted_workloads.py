@@ -1,4 +1,4 @@
-"""Which pods a constraint counts, which of them are the workload's own, and whose the others are."""
+"""The pods counted by a constraint, and their workloads."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
@@ -30,24 +30,24 @@ _IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
 
 
 def counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
-    """Whether the constraint counts the pods that have it, and not by an empty selector."""
+    """Whether the constraint counts its own pods, with a selector that has conditions."""
     selector = readable_selector(constraint, labels)
     return selector is not None and not selector.empty and selector.matches(labels)
 
 
 def late_keys(constraint: SpreadConstraint, labels: Mapping[str, str], late: Callable[[str], bool]) -> Iterator[str]:
-    """The keys in matchLabelKeys whose labels may be added later. Kubernetes ignores keys of absent labels."""
+    """Yield the keys in matchLabelKeys with labels added later. Kubernetes ignores keys of absent labels."""
     return (key for key in constraint.match_label_keys or () if key not in labels and late(key))
 
 
 def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ReadOnlyIndex) -> Counts:
-    """The pods that the selector matches and the workload's own selector does not."""
+    """Return the matched pods that are not the workload's own."""
     pods = index.pods.count(namespace, selector)
     return counts_without(pods, index.pods.count(namespace, selector.joined(own.requirements))) if pods else pods
 
 
 def counts_without(counts: Counts, *parts: Counts) -> Counts:
-    """The counts less those of the parts; a node without a pod is left out. Unit: pods by slot."""
+    """Subtract the parts from the counts of pods by slot. Nodes without a pod are left out."""
     if parts == (counts,):  # mostly a workload's pods are all that its selector counts
         return {}
     rest = dict(counts)
@@ -59,7 +59,7 @@ def counts_without(counts: Counts, *parts: Counts) -> Counts:
 
 
 def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | None) -> bool:
-    """Whether all pods that the constraint counts are the workload's own, as far as matchLabels show it."""
+    """Whether the constraint counts only the workload's own pods, judged by matchLabels."""
     if selector is None or own is None or own.match_expressions:
         return False
     wanted: Mapping[str, str] = selector.match_labels or {}
@@ -67,7 +67,7 @@ def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | No
 
 
 def counted_workloads(workload: Workload, selector: Selector, index: ReadOnlyIndex) -> Iterator[Owner]:
-    """Other workloads with a template that the selector matches, up to a limit."""
+    """Yield other workloads with a matched template, up to a limit."""
     mine = (*workload.group_kind, workload.meta.name)
     most = _MAX_COMPARED_WORKLOADS if workload.meta.controller is None else _MAX_COMPARED_SHARDS
     for owner in index.owners.matching(workload.meta.namespace, selector, most):
@@ -82,7 +82,7 @@ def have_one_controller(workload: Workload, owner: Owner) -> bool:
 
 
 def groups_of(subject: Subject, labels: Mapping[str, str]) -> tuple[Membership, ...]:
-    """The SpreadGroups that pods with these labels belong to; their members are counted together on purpose."""
+    """Return the SpreadGroups of pods with these labels. Their members are counted together on purpose."""
     if subject.index is None:
         return ()
     return tuple(memberships(namespace_of(subject.workload.meta.namespace), labels, subject.index))
@@ -100,9 +100,9 @@ def called(owner: Owner, workload: Workload) -> str:
 
 
 def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
-    """The labels of the workload's selector, else the usual labels of applications; None if no label is left.
+    """Return the labels of the workload's selector, else the usual labels of applications.
 
-    The keys of matchLabelKeys are left out: kube-apiserver refuses them in both places.
+    Keys of matchLabelKeys are left out, because kube-apiserver refuses them in both places. None if no label is left.
     """
     labels, keys = placed.template.template.labels, placed.constraint.match_label_keys or ()
     own = workload.selector.match_labels if workload.selector else None

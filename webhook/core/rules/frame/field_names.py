@@ -1,4 +1,4 @@
-"""Which field of a constraint an unknown key was meant to be: by its name, and by what its value fits."""
+"""Find the intended field of a constraint for an unknown key, by its name and value."""
 
 from collections.abc import Callable, Mapping
 
@@ -31,7 +31,7 @@ _SHARED_START = 0.6  # the part of a field's name that another ending keeps: `wh
 
 
 def meant(name: str) -> str:
-    """The field that an unknown one was probably meant to be; empty where none is near."""
+    """Return the likely intended field. Empty if none is similar."""
     written = name.lower()
     if len(written) > _MAX_COMPARED_LETTERS:
         return ""
@@ -40,7 +40,7 @@ def meant(name: str) -> str:
 
 
 def meant_with(name: str, value: object) -> str:
-    """As `meant`; else the only field that the value fits and whose name has a part in common."""
+    """Return the field as `meant` does, else the only similar field that fits the value."""
     letters = "".join(filter(str.isalnum, name[:_MAX_COMPARED_LETTERS])).lower()
     alike = [field for field in _FITS if fits(field, value) and _resembles(letters, field.lower())]
     if value in _ACTIONS and not alike:

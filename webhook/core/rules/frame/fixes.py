@@ -1,11 +1,11 @@
 """A finding's fix: text for people and edits for programs, made together.
 
-The text of a fix with edits is one of these:
+The text of a fix with edits has these forms:
 
-- the new field as one line of YAML, which replaces the field at `Finding.path`: ``maxSkew: 1``. List items have no key;
-- an instruction with a verb: ``add nodeTaintsPolicy: Honor``, ``remove minDomains``, ``set maxSkew: 2`` (in another
-  place than the finding's);
-- several instructions: ``set whenUnsatisfiable: ScheduleAnyway and remove minDomains``;
+- the new field as a line of YAML, in place of the field at `Finding.path`: ``maxSkew: 1``. List items have no key.
+- an instruction with a verb: ``add nodeTaintsPolicy: Honor``, ``remove minDomains``, or ``set maxSkew: 2`` in another
+  place than the finding's.
+- several instructions: ``set whenUnsatisfiable: ScheduleAnyway and remove minDomains``.
 - an instruction for named constraints: ``set maxSkew: 2 in hostname[1]``, or ``… in every constraint``.
 """
 
@@ -28,7 +28,7 @@ _VERBS = frozenset({"add", "remove", "set", "move", "rename", "run"})
 
 
 class FixFields(TypedDict):
-    """The fields of a finding that a fix fills."""
+    """The fields of a finding filled by a fix."""
 
     fix: str
     edits: tuple[Edit, ...]
@@ -36,10 +36,10 @@ class FixFields(TypedDict):
 
 
 class Fix(Struct, frozen=True):
-    """What a finding suggests: ``Finding(..., **fix.fields)``.
+    """The suggestion of a finding: ``Finding(..., **fix.fields)``.
 
     Args:
-        text: What to write in place of the text at the finding's path, or words for people.
+        text: The replacement of the text at the finding's path, or an instruction.
         edits: The same change for programs.
         by_hand: Why there are no edits.
     """
@@ -55,7 +55,7 @@ class Fix(Struct, frozen=True):
 
 
 def all_of(fixes: Iterable[Fix]) -> Fix:
-    """One fix from several that only help together."""
+    """Combine fixes that only help together."""
     several = [each for each in fixes if each != Fix()]
     # What a later edit overwrites would only be read by people, and puzzle them.
     needed = [each for index, each in enumerate(several) if not _is_overwritten(each, several[index + 1 :])]
@@ -89,13 +89,13 @@ def bounded(text: str) -> str:
 
 
 def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fields: object) -> Fix:
-    """Set fields of a constraint; None removes a field.
+    """Set fields of a constraint. None removes a field.
 
     Args:
         placed: The constraint.
-        at: The finding's path, if it is another one than the field's.
-        named: Name the constraint, for findings in another one.
-        fields: By the API's names; values of JSON or of `api.types`.
+        at: The finding's path, if it differs from the field's.
+        named: Name the constraint, for findings in another constraint.
+        fields: Values of JSON or of `api.types`, by the API's names.
     """
     fix = _fix((placed,), f" in {placed.name}" if named else "", fields)
     alone = len(fields) == 1 and not named and at in {None, f"{placed.path}.{next(iter(fields))}"}
@@ -103,7 +103,7 @@ def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fie
 
 
 def changes_in(several: Sequence[Placed], every: Sequence[Placed], **fields: object) -> Fix:
-    """The fix that sets the same fields in several constraints; ``every`` are all constraints."""
+    """Set the same fields in several constraints. ``every`` has all constraints."""
     names = "every constraint" if len(several) == len(every) else " and ".join(each.name for each in several)
     return _fix(several, f" in {names}" if len(every) > 1 else "", fields)
 
@@ -116,12 +116,12 @@ def _fix(several: Sequence[Placed], where: str, fields: Mapping[str, object]) ->
 
 
 def removal(placed: Placed, *, named: bool = False) -> Fix:
-    """The fix that removes the constraint."""
+    """Remove the constraint."""
     return Fix(f"remove {placed.name}" if named else "remove the constraint", (Edit(placed.path),))
 
 
 def redundant(placed: Placed, **fields: str) -> Fix | None:
-    """Remove a constraint if ``fields`` give it the key and action of another one; None without another one.
+    """Remove a constraint if ``fields`` make it a duplicate by key and action. None without a duplicate.
 
     kube-apiserver refuses both. There are edits only if they agree in all fields.
     """
@@ -136,12 +136,12 @@ def redundant(placed: Placed, **fields: str) -> Fix | None:
 
 
 def over_another_key(placed: Placed, key: str) -> Fix:
-    """The fix that puts the constraint over another key."""
+    """Change the constraint's topologyKey."""
     return redundant(placed, topology_key=key) or changes(placed, topologyKey=key)
 
 
 def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -> Fix:
-    """Make a constraint soft, without minDomains; no edits beside a soft twin. ``every`` includes its template's."""
+    """Make a constraint soft, without minDomains. No edits if it has a soft twin."""
     fields = soft_fields(placed.constraint, [each.constraint for each in every if each.template is placed.template])
     if fields is None:
         return Fix(removal(placed, named=named).text, by_hand="its topologyKey already has a ScheduleAnyway constraint")

@@ -1,11 +1,11 @@
-"""What node selector and affinity leave for a constraint to do, as far as the object alone shows it.
+"""The effect of node selector and affinity on a constraint, as far as the object alone shows it.
 
     values of the key that the pods may use, n      n < minDomains: global minimum 0, at most n * maxSkew pods
                                                     n = 1: there is nothing to balance
     pods that must share a domain                   as n = 1, if this is the only domain; else at most maxSkew pods
     pods that must not share a domain               no domain ever has more than one of them
 
-Where nodes are known, the rules about placement and effects look at them instead.
+With known nodes, the rules about placement and effects look at the nodes instead.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from webhook.core.workloads.workload import Template, Workload
 
 
 def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | None:
-    """Why a constraint cannot have an effect, in short and in full; None if it may have one."""
+    """Return why a constraint has no effect, in short and in full. None if an effect is possible."""
     template, constraint = placed.template, placed.constraint
     if not _is_held(template) or (constraint.max_skew or 0) < 1 or not _is_asked(subject):
         return None
@@ -50,7 +50,7 @@ def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | No
 
 
 def pinned_by_template(subject: Subject, rule: str) -> Iterator[Finding]:
-    """The constraints that leave replicas without a place on every cluster, or on each that has two domains."""
+    """Yield findings for constraints that block replicas in every cluster with two domains."""
     workload = subject.workload
     held = [placed for placed in subject.placed if _is_held(placed.template)]
     if not held or not _is_asked(subject) or not workload.traits.replicated or workload.suspended:
@@ -102,7 +102,7 @@ def _is_asked(subject: Subject) -> bool:
 
 
 def are_held(workload: Workload) -> bool:
-    """Whether anything but constraints can keep pods from a node or near each other; of most workloads nothing."""
+    """Whether node selector or affinity restricts the pods. Most workloads have neither."""
     return any(map(_is_held, workload.templates))
 
 
@@ -112,12 +112,12 @@ def _is_held(template: Template) -> bool:
 
 
 def _who_pins(template: Template) -> str:
-    """What of the template names the nodes, as messages say it."""
+    """The template's restriction of nodes, in words."""
     return "node selector" if template.template.pod_spec.node_selector else "node affinity"
 
 
 def _pinned_values(template: Template, key: str) -> frozenset[str] | None:
-    """The values of a node label that node selector and required node affinity allow; None for all."""
+    """Return the values of a node label allowed by node selector and required node affinity. None for all."""
     spec = template.template.pod_spec
     value = (spec.node_selector or {}).get(key)
     values = None if value is None else frozenset({value})
@@ -131,7 +131,7 @@ def _pinned_values(template: Template, key: str) -> frozenset[str] | None:
 
 
 def is_in_one_domain(template: Template, key: str) -> bool:
-    """Whether node selector and required node affinity leave one value of a key, by any of its names."""
+    """Whether node selector and required node affinity allow one value of a key, under any of its names."""
     spec = template.template.pod_spec
     named = {*(spec.node_selector or ())}
     named.update(each.key for term in spec.node_terms or () for each in term.match_expressions or ())
@@ -149,7 +149,7 @@ def _term_values(term: NodeSelectorTerm, key: str) -> frozenset[str] | None:
 
 
 def _shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:
-    """Whether pod affinity requires all pods of the workload, and no others, in one domain of the constraint's key."""
+    """Whether pod affinity forces all pods of the workload, and no others, into a single domain of the key."""
     labels = placed.template.template.labels
     return any(
         _is_here(term, placed.constraint)
@@ -161,7 +161,7 @@ def _shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:
 
 
 def _is_apart(placed: Placed) -> bool:
-    """Whether anti-affinity allows no second pod that the constraint counts in a domain."""
+    """Whether anti-affinity allows only one counted pod per domain."""
     selector = placed.constraint.selector
     return any(
         _is_here(term, placed.constraint) and counts_own_pods_only(selector, term.label_selector)

@@ -1,4 +1,13 @@
-"""What a rule is, what it needs, and what it answers: nothing, findings, or that it was not evaluated."""
+"""The type of a rule, its needs, and its answers: findings, or not evaluated.
+
+Example:
+    A rule is a function and its description, which `rule_set.RULES` lists::
+
+        def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
+            for placed in subject.placed:
+                if placed.constraint.selector is None:
+                    yield NULL.finding(placed, "labelSelector", Fix(), summary="no labelSelector")
+"""
 
 from collections.abc import Callable, Iterable
 from enum import Enum, StrEnum, auto
@@ -20,7 +29,7 @@ WARNING_CHARS = 120
 
 
 class Severity(StrEnum):
-    """How bad it is if nobody acts."""
+    """The damage without action."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -33,7 +42,7 @@ class Severity(StrEnum):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One rule broken at one place; a value, never an exception.
+    """A broken rule at one place. A value, never an exception.
 
     Attributes:
         rule: The rule's id.
@@ -44,8 +53,8 @@ class Finding(Struct, frozen=True, kw_only=True):
         headline: The first line of a denial, instead of summary and remedy.
         detail: The explanation.
         fix: The new text of the field at ``path``, or an instruction.
-        edits: The same fix for programs. Applied together, they remove the finding, cause no other that warns (hidden
-            notes may appear), and change no unrelated constraint.
+        edits: The same fix for programs. Together they remove the finding, cause no other warning (hidden notes may
+            appear), and change no unrelated constraint.
         by_hand: Why there are no edits.
         key: Identifies the finding in other versions of the object, so it has no index.
         warns: Whether to warn or stay silent by default. None for the rule's default mode.
@@ -81,7 +90,7 @@ class _OtherFields(TypedDict, total=False):
 
 
 class NotEvaluated(Struct, frozen=True):
-    """A rule that applies to the object but was not evaluated. ``fault`` is the exception it raised, which is a bug."""
+    """A rule that was not evaluated. ``fault`` is the exception of a failed rule, a bug."""
 
     rule: str
     reason: Reason
@@ -94,7 +103,7 @@ class NotEvaluated(Struct, frozen=True):
 
     @property
     def needs_search(self) -> bool:
-        """Whether a search was missing, for which others would have had to wait."""
+        """Whether the answer needs a search, which would delay other reviews."""
         return self.reason.kind is Missing.NEEDS_SEARCH
 
 
@@ -107,7 +116,7 @@ _P = ParamSpec("_P")
 def guarded(
     rules: Iterable["Rule"], ask: Callable[_P, Iterable[RuleAnswer]], *args: _P.args, **kwargs: _P.kwargs
 ) -> list[RuleAnswer]:
-    """The answers of these rules; if asking raises, they are not evaluated, and other rules are not affected."""
+    """Return the answers of these rules. If a rule raises, they are not evaluated, and other rules go on."""
     answers: list[RuleAnswer] = []
     try:
         answers.extend(ask(*args, **kwargs))  # what it answered before it raised stays
@@ -117,12 +126,12 @@ def guarded(
 
 
 def failed(rules: Iterable["Rule"], error: Exception) -> list[NotEvaluated]:
-    """That none of these rules could look, for what one of them raised."""
+    """Return the answers of rules that failed with this exception."""
     return [NotEvaluated(rule.id, Missing.RULE_FAILED.reason, error) for rule in rules]
 
 
 class Need(Enum):
-    """What a rule looks through in the cluster; the more there is of it, the longer it takes."""
+    """The part of the cluster read by a rule. Its size determines the time."""
 
     NODES = auto()
     PODS = auto()
@@ -132,7 +141,7 @@ class Need(Enum):
 
 
 class AskedAgain(Enum):
-    """When a rule is asked again, to see whether another rule's fix causes a finding of this one."""
+    """When to evaluate a rule again, to detect findings caused by another rule's fix."""
 
     NEVER = auto()
     AFTER_FIXES = auto()
@@ -140,23 +149,26 @@ class AskedAgain(Enum):
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """One check. Its id, and the meaning of its id, are promises.
+    """One check. Its id and the meaning of its id are promises.
 
     Args:
-        id: Its name in messages and in the configuration. `docs/rules/silent.yaml` says when the rule says nothing.
-        mode: The default; a finding may ask for another (`Finding.warns`).
-        why: Why it matters, for people.
-        ask: The function that decides it, shared by rules that are decided together.
-        ask_written: Instead, for what kube-apiserver drops: nobody asks it at admission.
-        needs: What the rule has nothing to say without.
-        uses: What lets it say more.
-        of_api: It says what kube-apiserver itself says.
-        of_a_part: It needs only constraints and some labels, which is all that is known of operators' resources.
-        without_constraints: It also speaks of objects without constraints.
+        id: The name in messages and in the configuration. `docs/rules/silent.yaml` lists its silent cases.
+        title: The fault in general, for lists and reports.
+        severity: The default severity of findings.
+        mode: The default mode. A finding can change it (`Finding.warns`).
+        why: The consequence in the cluster, for its page.
+        since: The first version with the rule.
+        ask: The evaluating function. Rules can share it.
+        ask_written: The function for fields dropped by kube-apiserver. Admission never calls it.
+        needs: The facts without which it has no answer.
+        uses: The facts with which it finds more.
+        of_api: Whether it repeats kube-apiserver's own error.
+        of_a_part: Whether constraints and some labels are enough, as in operators' resources.
+        without_constraints: Whether it applies to objects without constraints.
         asked_again: When it judges the fixes of other rules.
-        recounts: Its fixes change which pods a constraint counts.
-        only_audits: No finding warns, unless that is configured.
-        highest_on_pods: The highest mode for Pods, and for what the accounts of kube-system create.
+        recounts: Whether its fixes change the counted pods.
+        only_audits: Whether no finding warns by default.
+        highest_on_pods: The highest mode for Pods, and for objects of kube-system accounts.
     """
 
     id: str
@@ -179,17 +191,17 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     @property
     def slow(self) -> bool:
-        """Whether it may run out of time unnoticed; a dry run reports that itself."""
+        """Whether it may run out of time unnoticed. A dry run reports that itself."""
         return bool(self.needs or self.uses) and Need.DRY_RUN not in self.needs
 
     def finding(self, placed: Placed, field: str, fix: Fix, *, summary: str, **texts: Unpack[_OtherFields]) -> Finding:
-        """A finding about a field of a constraint, or all of it; the constraint's key is its key, unless given."""
+        """Return a finding about a field of a constraint, or about all of it. The default key is the constraint's."""
         path = f"{placed.path}.{field}" if field else placed.path
         texts.setdefault("key", placed.key)
         return Finding(rule=self.id, path=path, summary=summary, **fix.fields, **texts)
 
 
 def short_enough(rule: str, *lines: str) -> str:
-    """The first of the lines that fits a warning of the rule; empty if none does."""
+    """Return the first line that fits a warning of the rule. Empty if none does."""
     room = WARNING_CHARS - len(f"evenspread/{rule}: ")
     return next((line for line in lines if len(line) <= room), "")

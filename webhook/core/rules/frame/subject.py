@@ -1,4 +1,4 @@
-"""What a rule is asked about: one object, its constraints, and the circumstances in which it is examined."""
+"""The input of a rule: an object, its constraints and the review context."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
@@ -28,7 +28,7 @@ _NO_CLUSTER = Missing.NO_CLUSTER.reason  # once: a review without a cluster asks
 
 
 class Placed(Struct, frozen=True, dict=True):
-    """One constraint with its template and index."""
+    """A constraint with its template and index."""
 
     template: Template
     index: int
@@ -36,7 +36,7 @@ class Placed(Struct, frozen=True, dict=True):
 
     @cached_property
     def selector(self) -> Selector | None:
-        """What the constraint counts pods of its template by; None if it is invalid."""
+        """The selector for pods of its template. None if it is invalid."""
         return readable_selector(self.constraint, self.template.template.labels)
 
     @property
@@ -51,7 +51,7 @@ class Placed(Struct, frozen=True, dict=True):
 
     @property
     def noun(self) -> str:
-        """The word for one of its domains in messages: ``zone``; a host is a node."""
+        """The word for a domain in messages: ``zone``, or node for a host."""
         return noun_of(self.constraint.topology_key or "")
 
     @property
@@ -61,12 +61,18 @@ class Placed(Struct, frozen=True, dict=True):
 
     @property
     def key(self) -> str:
-        """An identity that stays the same if other constraints are inserted before it."""
+        """An identity that survives constraints inserted before it."""
         return f"{self.template.path} {self.constraint.topology_key} {self.constraint.when_unsatisfiable}"
 
 
 class Subject(Computing, frozen=True, kw_only=True):
-    """What a rule is asked about; ``placed`` are the constraints of all templates, in order."""
+    """The input of a rule.
+
+    Attributes:
+        workload: The object.
+        placed: The constraints of all templates, in order.
+        context: The policy, cluster, release and time of the review.
+    """
 
     workload: Workload
     placed: tuple[Placed, ...]
@@ -79,23 +85,23 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @property
     def version(self) -> KubernetesVersion:
-        """The release of Kubernetes that the object is for."""
+        """The target release of Kubernetes."""
         return self.context.version
 
     @cached_property
     def index(self) -> ReadOnlyIndex | None:
-        """The cluster; None if there is none, or rules must not look at it: see `lacks`."""
+        """The cluster. None if it is unknown or rules must not read it (`lacks`)."""
         here = self.context
         return None if here.index is None or here.budget.unjudged or self._limit else here.index
 
     @property
     def nodes(self) -> NodeView | None:
-        """The nodes of the cluster; None where rules must not look at them, or they are not known."""
+        """The nodes of the cluster. None if they are unknown or rules must not read them."""
         return None if self.index is None or self.lacks("nodes") else self.index.nodes.view()
 
     @cached_property
     def _limit(self) -> Reason | None:
-        """The limit of size that the object exceeds. Without an API server that waits there is time for any object."""
+        """The exceeded limit of size. Offline there is time for any object."""
         return None if self.context.offline else exceeded_template_limit(self.workload)
 
     @property
@@ -105,7 +111,7 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @cached_property
     def scaler(self) -> Autoscaler | None:
-        """The autoscaler of the workload: one that comes with it, else the cluster's."""
+        """The autoscaler of the workload, from the same input or from the cluster."""
         of = self.workload.api_version, self.workload.kind
         namespace, name = self.workload.meta.namespace, self.workload.meta.name
         own = namespace, self.workload.group_kind, name
@@ -115,12 +121,12 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @cached_property
     def own_selector(self) -> Selector | None:
-        """The selector of the workload's pods in every revision; None if the kind has none, or if it is invalid."""
+        """The selector of the workload's pods in every revision. None without a valid selector."""
         return selector_of(self.workload)
 
     @cached_property
     def plainly_right(self) -> bool:
-        """Whether a first look shows that kube-apiserver accepts the constraints, or that there are none."""
+        """Whether a quick check shows that kube-apiserver accepts the constraints."""
         return all(are_clearly_valid(each.template.pod_spec.constraints) for each in self.workload.templates)
 
     @property
@@ -140,7 +146,7 @@ class Subject(Computing, frozen=True, kw_only=True):
         return self._unusable or (Missing.NO_TIME.reason if self.out_of_time else None)
 
     def _choosing(self, resources: Sequence[str]) -> Sequence[str]:
-        """What else decides which nodes the pods may use: their RuntimeClass."""
+        """The other resources that decide about usable nodes: the RuntimeClass."""
         named = any(each.template.pod_spec.runtime_class_name for each in self.workload.templates)
         return ("runtimeclasses",) if named and "nodes" in resources else ()
 
@@ -157,7 +163,7 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @cached_property
     def _lacking(self) -> bool:
-        """Whether the cluster lacks any resource; nearly always it has all."""
+        """Whether the cluster lacks any resource, a rare case."""
         index = self.context.index
         return index is not None and bool(index.lacking)
 
@@ -175,7 +181,7 @@ class Subject(Computing, frozen=True, kw_only=True):
         return self.context.budget.is_spent
 
     def while_time_is_left(self, items: Iterable[_Item]) -> Iterator[_Item]:
-        """The items for which there is time; `rule_set` reports it if time ran out."""
+        """Yield items until the time is over. `rule_set` reports that."""
         for item in items:
             if self.out_of_time:
                 return
@@ -183,7 +189,7 @@ class Subject(Computing, frozen=True, kw_only=True):
 
 
 def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
-    """The selector by which the constraint counts, for a pod with these labels; None if it is invalid."""
+    """Return the counting selector for a pod with these labels. None if it is invalid."""
     try:
         return counting_selector(constraint, labels)
     except SelectorError:
@@ -191,7 +197,7 @@ def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -
 
 
 def noun_of(key: str) -> str:
-    """How messages call a domain of the key: ``zone``; a host is a node."""
+    """Return the word for a domain of the key: ``zone``, or node for a host."""
     segment = segment_of(key) or "domain"
     return "node" if key == HOSTNAME else quoted(segment, 40)
 

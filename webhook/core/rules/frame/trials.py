@@ -1,9 +1,9 @@
-"""Try each fix: apply it and ask the rules again. A fix that does not help loses its edits.
+"""Test each fix: apply it and evaluate the rules again. A fix that does not help loses its edits.
 
-- In the pod templates in memory. Other findings that a fix reveals add their fixes to it.
+- In the pod templates in memory. Fixes of revealed findings join the fix.
 - In the whole object, decoded again. This takes longer and is only for callers that can wait.
 
-An edit without a place and an unreadable result are expected. Other exceptions are bugs of a rule (`rule.guarded`).
+Edits that do not fit and unreadable results are expected. Other exceptions are bugs of a rule (`rule.guarded`).
 """
 
 import re
@@ -40,7 +40,7 @@ _MAX_TRIED_FIXES_OF_OBJECT, _MAX_TRIED_BYTES = 16, 2**19
 
 
 class Tried(NamedTuple):
-    """The findings, with edits only where they help, and what was raised meanwhile, once for each rule."""
+    """The findings, with edits only if they help, and each rule's first fault."""
 
     findings: tuple[Finding, ...]
     faults: tuple[NotEvaluated, ...] = ()
@@ -56,7 +56,11 @@ class _Before:
         self._same = Counter(map(_identity, self.findings))
 
     def after(self, answers: Iterable[RuleAnswer]) -> list[Finding]:
-        """The findings among the answers to a changed object. Errors: _FailedError for rules that fail only there."""
+        """Return the findings among the answers to a changed object.
+
+        Raises:
+            _FailedError: Rules fail only on the changed object.
+        """
         given = [*answers]
         faults = [each for each in given if isinstance(each, NotEvaluated) and each.fault is not None]
         if new := [each for each in faults if each.rule not in self._failed]:
@@ -67,22 +71,22 @@ class _Before:
         return _identity(finding) not in self._same
 
     def stays(self, finding: Finding, left: Iterable[Finding]) -> bool:
-        """Whether as many findings with its identity are left as before; False if there was none before."""
+        """Whether as many findings with its identity remain. False if there was none before."""
         return 0 < self._same[_identity(finding)] <= sum(_identity(each) == _identity(finding) for each in left)
 
     def more(self, left: Sequence[Finding]) -> list[Finding]:
-        """Findings of rules that now have more of them; edits may change the keys of findings."""
+        """Return findings of rules with more findings than before. Edits can change the keys of findings."""
         # Compared by number: an edit of the key that identifies a finding must not make it look new.
         grown = Counter(each.rule for each in left) - Counter(each.rule for each in self.findings)
         return [each for each in left if each.rule in grown]
 
 
 class _UntriedError(Exception):
-    """A fix that cannot be tried, and why."""
+    """The reason why a fix cannot be tested."""
 
 
 class _FailedError(Exception):
-    """Rules that raised once a fix was made."""
+    """Rules failed on the edited object."""
 
     def __init__(self, faults: Sequence[NotEvaluated]) -> None:
         super().__init__(", ".join(each.rule for each in faults))
@@ -238,7 +242,11 @@ def _is_beside(fix: Fix, edits: Sequence[Edit]) -> bool:
 
 
 def _after(subject: Subject, edits: Sequence[Edit]) -> Subject | None:
-    """The subject with the edits; None where one of them is outside labels and constraints. Errors: _UntriedError."""
+    """Return the subject with the edits. None if an edit is outside labels and constraints.
+
+    Raises:
+        _UntriedError: An edit does not fit.
+    """
     templates, inside = [], 0
     for template in subject.workload.templates:
         labels, constraints = f"{template.path}metadata.labels", template.constraints_path
@@ -260,7 +268,12 @@ class _Edited(msgspec.Struct, frozen=True):
 
 
 def _edited(template: Template, edits: Sequence[Edit]) -> Template:
-    """The template with the edits, which are of its labels and constraints. Errors: LookupError, ValidationError."""
+    """Apply edits to the labels and constraints of a template.
+
+    Raises:
+        LookupError: An edit does not fit.
+        ValidationError: The result is invalid.
+    """
     pod = template.template
     constraints = msgspec.json.decode(msgspec.json.encode(pod.pod_spec.constraints))
     within = [

@@ -1,4 +1,4 @@
-"""Which nodes the pods of one template may use, and which of them count for its constraints."""
+"""The usable nodes for the pods of a template, and the nodes counted by its constraints."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ CAPPING_MIN_DOMAINS = 100_000
 
 
 class UsableNodes:
-    """The nodes for the pods of one template; ``spec`` includes the additions of the RuntimeClass."""
+    """The nodes for the pods of one template. ``spec`` includes the additions of the RuntimeClass."""
 
     def __init__(self, subject: Subject, template: Template) -> None:
         index = subject.context.cluster
@@ -27,7 +27,7 @@ class UsableNodes:
 
     @cached_property
     def usable(self) -> int:
-        """The nodes that node selector and node affinity allow."""
+        """The nodes allowed by node selector and node affinity."""
         spec = self.spec
         if not spec.node_selector and spec.affinity is None:
             return self.view.live
@@ -35,22 +35,22 @@ class UsableNodes:
 
     @cached_property
     def tolerated(self) -> int:
-        """The nodes whose taints the pods tolerate."""
+        """The nodes with tolerated taints."""
         return tolerated_nodes(self.view, self.spec.tolerations)
 
     @cached_property
     def tolerated_later(self) -> int:
-        """The nodes whose lasting taints the pods tolerate. Those of a node that is starting or leaving pass."""
+        """The nodes with tolerated lasting taints. Taints of starting or leaving nodes do not count."""
         return self.tolerated | (self.view.live & ~settled_nodes(self.view))
 
     @cached_property
     def open(self) -> int:
-        """The nodes that the pods may use, regardless of resources, without nodes that are starting or leaving."""
+        """The usable nodes, regardless of resources, without starting or leaving nodes."""
         return self.usable & self.tolerated & settled_nodes(self.view)
 
     @cached_property
     def with_hard_keys(self) -> int:
-        """The nodes with the keys of all hard constraints; only these count for any of them."""
+        """The nodes with the keys of all hard constraints. No other node counts."""
         nodes = self.view.live
         for constraint in self.template.template.pod_spec.constraints:
             if constraint.hard:
@@ -58,7 +58,7 @@ class UsableNodes:
         return nodes
 
     def counting(self, placed: Placed) -> int:
-        """The nodes whose pods the scheduler counts for the constraint."""
+        """The nodes counted by the scheduler for the constraint."""
         constraint, nodes = placed.constraint, self.view.live
         for each in self.template.template.pod_spec.constraints:
             # The scheduler filters by hard constraints and scores by soft ones: neither looks at the keys of the other.
@@ -71,7 +71,7 @@ class UsableNodes:
         return nodes & self.tolerated if constraint.node_taints_policy == HONOR else nodes
 
     def domains(self, placed: Placed) -> int:
-        """The number of eligible domains, with those of the configuration and of starting or leaving nodes."""
+        """The number of eligible domains, including configured domains and the domains of starting or leaving nodes."""
         constraint, view = placed.constraint, self.view
         nodes = self.with_hard_keys
         if constraint.node_affinity_policy != IGNORE:

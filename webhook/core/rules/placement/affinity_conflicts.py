@@ -1,4 +1,4 @@
-"""The rule about constraints and what else decides where a pod may go: node selectors, affinity, volumes."""
+"""Find conflicts of constraints with node selectors, affinity and volumes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -28,7 +28,7 @@ _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
 
 
 def evaluate(subject: Subject) -> Iterable[Finding]:
-    """What no cluster can mend; where one is known, it is asked instead."""
+    """Yield conflicts of every cluster. With a known cluster, `evaluate_template` takes over."""
     return pinned_by_template(subject, CONFLICTS.id) if are_held(subject.workload) else ()
 
 
@@ -38,7 +38,7 @@ def concerns(subject: Subject, _hard: Sequence[Placed]) -> bool:
 
 
 def evaluate_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
-    """What the rule says of one template."""
+    """Evaluate the rule for a template."""
     template, workload = case.placed[0].template, case.subject.workload
     if not _is_pinned(template) and workload.claims is None:
         return
@@ -98,7 +98,7 @@ def _pinned(case: TemplateUnderRule) -> Finding | None:
 
 
 def _worst(rooms: Sequence[ConstraintRoom], of: CandidateNodes) -> tuple[int, ConstraintRoom] | None:
-    """The constraint that admits the fewest, and how many; None where none sets a bound."""
+    """Return the tightest constraint and its bound. None if no constraint sets a bound."""
     together = None if of.together is None else of.eligible.nodes.column(of.together)
     bounds = [(tally.most if together is None else tally.most_in_one(together), tally) for tally in rooms]
     return min(((most, tally) for most, tally in bounds if most is not None), key=lambda each: each[0], default=None)
@@ -177,7 +177,7 @@ def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) ->
 
 
 def _held_by_volumes(case: TemplateUnderRule) -> Iterator[Finding]:
-    """The pods that do not run yet and whose volumes are where the constraint will not have them."""
+    """Yield findings for missing pods with volumes in a domain closed by the constraint."""
     missing = None if case.ordinals is None else case.ordinals.to_place(case.wanted)
     if missing is None or not missing.pinned:
         return
@@ -193,7 +193,7 @@ def _held_by_volumes(case: TemplateUnderRule) -> Iterator[Finding]:
 
 
 def _homes(tally: ConstraintRoom, missing: PodsToPlace) -> tuple[dict[int, PinnedDomain], int]:
-    """The domains with the pods that can be in no other, and how many pods may choose; those without a node are out."""
+    """Return the domains with their pinned pods, and the number of free pods. Pods without a node are left out."""
     column, free = tally.column, missing.free
     pinned: dict[int, int] = {}
     for nodes, many in missing.pinned.items():

@@ -1,7 +1,6 @@
-"""Rules about constraints that cap the replicas: tainted nodes that count, too few domains, small zones full of hosts.
+"""Find caps on the replicas: tainted nodes, too few domains, and small zones full of hosts.
 
-Each number is a bound that no order of placing exceeds. A fix is named only if evaluation shows that with it all pods
-find a node.
+Each number is a bound for every placement order. A fix is named only if every order then places all pods.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +36,7 @@ from webhook.core.text import plural
 
 
 def tainted(case: TemplateUnderRule) -> Iterator[Finding]:
-    """What the rule says of one template."""
+    """Evaluate the rule for a template."""
     for tally, placed in zip(case.rooms, case.placed, strict=True):
         constraint = tally.domains.constraint
         admitted, minimum = tally.most, tally.minimum
@@ -66,7 +65,7 @@ TAINTED = PlacementRule(
 
 
 def _rises(case: TemplateUnderRule, tally: ConstraintRoom, minimum: int) -> bool:
-    """Whether the replicas are enough to lift every other domain above the minimum, and to pass maxSkew in one."""
+    """Whether the replicas suffice to lift every other domain above the minimum and pass maxSkew."""
     if case.wanted <= tally.limit.max_skew:
         return False
     # What it takes to lift all others above the minimum: before that, the tainted domain holds nothing down.
@@ -114,7 +113,7 @@ def _holding(
 
 
 def _brings(case: TemplateUnderRule) -> bool:
-    """Whether something else is to be said of a case."""
+    """Whether the case has another finding."""
     return any(True for _ in case.ceilings()) or costs_pods(case)
 
 
@@ -127,7 +126,7 @@ def asks_for_domains(_subject: Subject, hard: Sequence[Placed]) -> bool:
 
 
 def too_few_domains(case: TemplateUnderRule) -> Iterator[Finding]:
-    """What the rule says of each constraint of one template."""
+    """Evaluate the rule for each constraint of a template."""
     if case.grows:
         return
     for tally, placed in zip(case.rooms, case.placed, strict=True):
@@ -186,7 +185,7 @@ def _capped_by_domains(case: TemplateUnderRule, tally: ConstraintRoom, placed: P
 
 
 def _empty(case: TemplateUnderRule, tally: ConstraintRoom) -> int:
-    """The domains that the configuration names and that have no eligible node."""
+    """Count the configured domains without an eligible node."""
     names, counting = case.subject.policy.domains.get(tally.column.key, ()), tally.domains.counting
     return sum(not tally.column.with_value(name) & counting for name in names)
 
@@ -213,7 +212,7 @@ def over_zones_and_hosts(_subject: Subject, hard: Sequence[Placed]) -> bool:
 
 
 def full_zones(case: TemplateUnderRule) -> Iterator[Finding]:
-    """What the rule says of one template."""
+    """Evaluate the rule for a template."""
     for zones, pair, admitted in case.ceilings():
         yield _capped_by_zone(case, zones, pair, admitted)
 

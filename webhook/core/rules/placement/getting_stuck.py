@@ -1,4 +1,4 @@
-"""Whether the order in which pods are placed can leave some without a node, although another order places all."""
+"""Find placement orders that leave pods without a node, although another order places all."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,7 +22,7 @@ _NEEDS = (Need.NODES, Need.PODS, Need.DRY_RUN)
 
 
 def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
-    """What the rule says of the pods that are missing."""
+    """Evaluate the rule for missing pods."""
     short = case.once(missing)
     if isinstance(short, Reason):
         yield NotEvaluated(STUCK.id, short.within("whether every order places all replicas"))
@@ -32,7 +32,7 @@ def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
 
 
 def of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
-    """What the rule says of a rolling update."""
+    """Evaluate the rule for a rolling update."""
     short = rollout(case)
     if isinstance(short, Reason):
         yield NotEvaluated(ROLLOUT_STUCK.id, short.within("whether a rolling update always ends"))
@@ -45,7 +45,7 @@ def of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
 
 
 def rolls(subject: Subject, hard: Sequence[Placed]) -> bool:
-    """Whether a change of the template replaces pods step by step, in a way that is known."""
+    """Whether a changed template replaces pods step by step, by a known strategy."""
     workload, strategy = subject.workload, subject.workload.strategy
     at_once = strategy is not None and strategy.type in ("Recreate", "OnDelete")
     return (

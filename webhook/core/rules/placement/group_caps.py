@@ -1,4 +1,4 @@
-"""The rule about caps of SpreadGroups: those that are broken, and those that pods to come can break."""
+"""Find caps of SpreadGroups that are broken, or that missing pods can break."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -90,7 +90,7 @@ class _Limit(NamedTuple):
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """What the rule says of each template that a group selects."""
+    """Evaluate the rule for each template selected by a group."""
     workload = subject.workload
     missing = subject.lacks("nodes", "pods", RESOURCE)
     if missing is not None:
@@ -112,7 +112,7 @@ def _of_templates(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer
 
 
 def has_many_caps(workload: Workload, groups: Iterable[Iterable[Membership]], index: ReadOnlyIndex) -> bool:
-    """Whether the caps of the groups that select each template take longer to look at than others may wait."""
+    """Whether evaluating the caps of the groups would delay other reviews."""
     taken = 0
     for template, selecting in zip(workload.templates, groups, strict=False):
         pods = _A_DOMAIN + min(_MOST_LED, 1 if template.replicas is None else template.replicas)
@@ -191,7 +191,7 @@ def _counted_by(of: Membership, cap: Cap) -> Selector:
 
 
 def _by_domain(counts: Counts, column: Column, index: ReadOnlyIndex) -> Mapping[str, int]:
-    """The pods in each domain; those on nodes without the key together, those on nodes that are gone in none."""
+    """Count the pods by domain. Nodes without the key count as a domain, and deleted nodes are skipped."""
     found, live = Counter[str](), index.nodes.view().live
     for slot, pods in counts.items():
         if slot < len(column.of) and live >> slot & 1:
@@ -216,9 +216,9 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
     there: Mapping[str, int],
     subject: Subject,
 ) -> Iterator[_Fullest | Reason]:
-    """The fullest domains, each with as many coming pods as it takes if they go there first.
+    """Yield the fullest domains, each filled first with the missing pods.
 
-    First the workload's own pods alone. Then with missing pods of ``others`` before them, if that can break the cap.
+    Only the workload's own pods first. Then missing pods of ``others`` before them, if that can break the cap.
     """
     names = sorted(column.values, key=lambda each: (-there.get(each, 0), each))[:_MOST_DOMAINS]
     unlabelled = coming.index.nodes.view().live & ~column.present
@@ -242,7 +242,7 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
 def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
     coming: PodsToPlace, others: Sequence[_Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
 ) -> Iterator[_Fullest | Reason]:
-    """The domain with pods that others lack, up to the cap, and after them the workload's own."""
+    """Yield the domain with missing pods of others up to the cap, then the workload's own."""
     before = min(most - held, sum(one.pods for each in others for one in each.batches))
     if before > _MOST_LED:
         yield Reason(f"unknown: {before} missing pods of other workloads are too many to place one by one")
@@ -280,7 +280,7 @@ def _following(own: Sequence[PodBatch], others: Sequence[_Lacking]) -> list[PodB
 
 
 def _game_in(nodes: int, coming: PodsToPlace, others: Sequence[PodBatch], subject: Subject) -> ClusterGame | None:
-    """The game of these pods on some nodes alone; None where other reviews would wait for it."""
+    """Return the game of these pods on some nodes. None if it would delay other reviews."""
     batches = [
         replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in (*coming.batches, *others)
     ]
@@ -289,7 +289,7 @@ def _game_in(nodes: int, coming: PodsToPlace, others: Sequence[PodBatch], subjec
 
 
 def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex) -> bool:
-    """Whether pods of the workload are in the domain; true where nobody knows."""
+    """Whether the domain has pods of the workload. True if unknown."""
     own = subject.own_selector
     if own is None:
         return True
@@ -297,7 +297,7 @@ def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex
 
 
 def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> PodsToPlace | Reason | None:
-    """The workload's pods that look for a node, beside those that run; a reason if that is unknown, None for none."""
+    """Return the workload's missing pods. A reason if unknown, None without any."""
     workload = subject.workload
     spec = template.template.pod_spec
     foreign = (spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names
@@ -375,7 +375,7 @@ def _lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator
 
 
 def _missing(owner: Owner, namespace: str, index: ReadOnlyIndex) -> int:
-    """The replicas without a running pod, as far as its selector says which are its own."""
+    """Count the replicas without a running pod, by the owner's selector."""
     replicas, own = 1 if owner.replicas is None else owner.replicas, compiled(owner.selector)
     return replicas if own is None else max(0, replicas - sum(index.pods.count(namespace, own).values()))
 

@@ -1,8 +1,8 @@
-"""Whether all pods have a place at this moment: of a pod that nobody but its author answers for, or of a workload.
+"""Decide whether a pod without a controller, or all pods of a workload, fit now.
 
-A pod is one dry run; a workload's pods are placed one after the other, in every order (`frame.shortfall`). Pods of a
-controller are not tried alone, since their author wrote another object; neither are pods that the scheduler does not
-try now: with scheduling gates, with a node already, or for another scheduler.
+A pod needs a dry run. A workload's pods are placed one by one, in every order (`frame.shortfall`). Pods of a controller
+are skipped, because their author wrote another object. Pods with scheduling gates, a node or another scheduler are
+skipped, because the scheduler does not place them now.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,7 +35,7 @@ _STORAGE = ("persistentvolumeclaims", "persistentvolumes", "storageclasses", "cs
 
 
 class Feasibility(Struct, frozen=True):
-    """What the dry run of one pod came to; ``cause`` is empty where it fits or nobody knows."""
+    """The result of a pod's dry run. ``cause`` is empty if it fits or is unknown."""
 
     verdict: Literal["fits", "does-not-fit", "unknown"]
     cause: str = ""
@@ -43,13 +43,13 @@ class Feasibility(Struct, frozen=True):
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """What the dry run of a pod came to."""
+    """Return the answer of the dry run of a pod."""
     tried = subject.once(feasibility) if subject.workload.is_pod else None
     return () if tried is None or tried.answer is None else (tried.answer,)
 
 
 def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
-    """What the rule says of a workload's pods."""
+    """Evaluate the rule for a workload's pods."""
     short = case.once(missing)
     if isinstance(short, Reason):
         yield NotEvaluated(DO_NOT_FIT.id, short.within("whether all replicas fit"))
@@ -80,7 +80,7 @@ DO_NOT_FIT = PlacementRule(
 
 
 def feasibility(subject: Subject) -> Feasibility | None:
-    """The dry run of a pod; None for what is not tried."""
+    """Run a pod through the scheduler's filters. None for skipped pods."""
     template = _tried(subject)
     if template is None:
         return None
@@ -125,7 +125,7 @@ def _of_replicas(short: Shortfall) -> Finding:
 
 
 def _tried(subject: Subject) -> PodTemplate | None:
-    """The pod; None for one that this rule has nothing to say of."""
+    """Return the pod. None for a skipped pod."""
     workload = subject.workload
     if not workload.is_pod or not subject.context.creating or not workload.templates:
         return None
@@ -175,20 +175,20 @@ def _finding(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -
 
 
 def _warning(balance: Balance, explanation: Explanation, subject: Subject, remedy: str) -> str:
-    """The whole line; where it is too long, without its first words, the reasons, or at last the remedy."""
+    """Return the warning. If it is too long, drop its first words, then the reasons, then the remedy."""
     full, brief = (_waits(balance, explanation, subject, reasons=reasons) for reasons in (True, False))
     mended = [f"{said}; {remedy}" for said in (f"{_NO_NODE}: {full}", full, brief)] if remedy else []
     return short_enough(DO_NOT_FIT.id, *mended, f"{_NO_NODE}: {brief}")
 
 
 def _told(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -> bool:
-    """Whether a person has to act: no new node, no preemption and nothing that we do not know would help."""
+    """Whether a person must act, because no new node, preemption or unknown fact can help."""
     if can_add_nodes(subject.policy, index.nodes.view()) or "DynamicResources" in explanation.not_evaluated:
         return False
     return not may_preempt(explanation.problem.pod) or not decide(without_limits(explanation.problem)).feasible
 
 
 def _waits(balance: Balance, explanation: Explanation, subject: Subject, *, reasons: bool = True) -> str:
-    """What it waits for, as far as users may be told: hostnames are names of nodes."""
+    """Describe the obstacle within the policy. Hostnames are names of nodes."""
     names = subject.policy.messages.name_domains(balance.domains.constraint.topology_key)
     return shortened(why_minimum_stays(balance, explanation.verdict, names=names, reasons=reasons), 120)

@@ -1,4 +1,4 @@
-"""The rule about the loss of a zone, whose nodes hold the replacements of its pods down."""
+"""Find zones whose loss leaves replacement pods Pending."""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +23,7 @@ def concerns(subject: Subject, hard: Sequence[Placed]) -> bool:
 
 
 def evaluate(case: TemplateUnderRule) -> Iterator[Finding]:
-    """What the rule says of one template."""
+    """Evaluate the rule for a template."""
     loss = worst_loss(case)
     if loss is not None:
         yield _finding(case, loss)
@@ -67,7 +67,7 @@ def _finding(case: TemplateUnderRule, loss: Loss) -> Finding:
 
 
 def _remedy(case: TemplateUnderRule, loss: Loss) -> Remedy:
-    """What lets all replicas run, before and after the loss, and leaves nothing to be said of another zone."""
+    """Return the change that keeps all replicas running before and after every loss."""
     for each in honoring(case, loss.placed, NODE_TAINTS_POLICY):
         after = case.fits(each.hard, case.wanted, lost=loss.nodes)
         if after and case.fits(each.hard, case.wanted) and not _another_loss_costs_pods(case, each):

@@ -1,1 +1,1 @@
-"""What rules about places share: one template in the cluster, what it could lose, and what could be done."""
+"""The shared part of placement rules: a template in the cluster, its losses and its fixes."""

@@ -1,7 +1,7 @@
-"""One pod template with its hard constraints and the nodes for its pods, and the words for domains in messages.
+"""A pod template with its hard constraints, the nodes for its pods, and words for domains.
 
-What rules about places share: which templates they examine, how many pods there will be, and that findings are at most
-notes if nodes can be added. Each template is looked up in the cluster once, for all rules.
+Placement rules share the choice of templates, the number of pods, and the limit to notes if nodes can be added. Each
+template is looked up in the cluster once.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -47,10 +47,15 @@ from webhook.core.workloads.workload import Template, Workload, namespace_of
 
 
 class TemplateUnderRule(Computing, frozen=True, kw_only=True):
-    """One pod template in the cluster.
+    """A pod template in the cluster.
 
     Attributes:
+        subject: The object.
+        index: The cluster.
         placed: Its hard constraints, in the order of ``places.hard``.
+        places: The cluster facts for its pods.
+        candidates: The nodes for its pods.
+        rooms: The room under each hard constraint.
         wanted: The replicas.
         most: The autoscaler's maximum. The replicas without an autoscaler.
         grows: Whether nodes may be added.
@@ -80,12 +85,12 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         return sum(self.places.running.values())
 
     def fits(self, hard: Sequence[CountedConstraint], replicas: int, *, lost: int = 0) -> bool:
-        """Whether every order places so many pods under these constraints, beside those that run and all anew.
+        """Whether every order places the pods under these constraints, next to running pods and from scratch.
 
         Args:
             hard: The constraints.
             replicas: The pods.
-            lost: Nodes that are gone, with their pods.
+            lost: Lost nodes, with their pods.
 
         Returns:
             False also if it is not proven.
@@ -93,17 +98,17 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         return all(self._fits(start, hard, replicas, lost) for start in self._starts)
 
     def has_room(self, replicas: int, *, lost: int = 0) -> bool:
-        """Whether as many would be placed today in every order, beside those that run, without any hard constraint."""
+        """Whether every order would place the pods today without any hard constraint, next to running pods."""
         return self._fits(self._starts[0], (), replicas, lost, likely=True)
 
     def fits_today(self) -> bool:
-        """Whether all replicas are placed in every order as things are, beside those that run."""
+        """Whether every order places all replicas in the current cluster, next to running pods."""
         # The first start is the cluster as it is.
         others = [start for start in self._starts[1:] if not start.anew]
         return self._wanted_fit and all(self._fits(start, self.places.hard, self.wanted, 0) for start in others)
 
     def fits_now(self, replicas: int) -> bool:
-        """Whether as many are placed in every order in the cluster as it is, beside those that run."""
+        """Whether every order places this many pods in the current cluster, next to running pods."""
         return self._wanted_fit if replicas == self.wanted else self._fit_now(replicas)
 
     @cached_property
@@ -138,7 +143,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         )
 
     def ceilings(self) -> Iterator[tuple[ConstraintRoom, tuple[Placed, Placed], int]]:
-        """The zone and host constraints that together admit fewer than each of them, and how many."""
+        """Yield zone and host constraints that cap together, and their common bound."""
         for zones, zone in self.subject.while_time_is_left(zip(self.rooms, self.placed, strict=True)):
             for hosts, host in zip(self.rooms, self.placed, strict=True):
                 if hosts.column.key != HOSTNAME or zones.column.key != ZONE:
@@ -163,7 +168,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
 
     @property
     def at_most(self) -> Mode:
-        """Where nodes are added, what does not fit today may fit tomorrow."""
+        """The highest mode. If nodes can be added, pods may fit later."""
         return Mode.AUDIT if self.grows else Mode.DENY
 
     def fit(self, admitted: int) -> str:
@@ -183,7 +188,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
 
     @property
     def stay(self) -> str:
-        """What is taken for granted of the pods that run, as the end of a sentence."""
+        """The assumption about running pods, for the end of a sentence."""
         if not self.running:
             return ""
         return f"; this assumes that the {plural(self.running, 'running pod')} stay{'s' if self.running == 1 else ''}"
@@ -201,18 +206,18 @@ _IGNORES = frozenset({None, IGNORE})
 
 
 def counts_tainted_nodes(_subject: Subject, hard: Sequence[Placed]) -> bool:
-    """Whether a hard constraint counts nodes whose taints the pods do not tolerate."""
+    """Whether a hard constraint counts nodes with untolerated taints."""
     return not _IGNORES.isdisjoint([each.constraint.node_taints_policy for each in hard])
 
 
 def is_replicated(workload: Workload, *, jobs: bool = False) -> bool:
-    """Whether the object makes several equal pods that run at the same time; with ``jobs`` also until they complete."""
+    """Whether the object runs several equal pods at the same time. ``jobs`` includes pods that complete."""
     several = workload.traits.replicated or (jobs and workload.group_kind == JOB)
     return several and workload.replicas not in NO_REPLICAS and not workload.suspended
 
 
 def templates_under_rule(subject: Subject, index: ReadOnlyIndex) -> Iterator[TemplateUnderRule]:
-    """The templates of a workload that declare a hard constraint."""
+    """Yield the templates with a hard constraint."""
     own = subject.own_selector if subject.workload.traits.ordered else None
     if own is not None:
         index = terminated(index, namespace_of(subject.workload.meta.namespace), own)
@@ -272,7 +277,7 @@ def _scaled_to(workload: Workload, index: ReadOnlyIndex) -> int:
 def _places(
     template: Template, placed: tuple[Placed, ...], most: int, subject: Subject, index: ReadOnlyIndex
 ) -> WorkloadProblem | None:
-    """What the cluster says of so many pods of this template; None where a selector cannot be read."""
+    """Return the cluster facts for the pods of this template. None if a selector is invalid."""
     workload, labels = subject.workload, template.template.labels
     keys = {key for each in placed for key in selected_by(each.constraint)}
     # True for a label that differs between revisions: with such a key, pods of no other workload count.
@@ -284,18 +289,18 @@ def _places(
 
 
 def selected_by(constraint: SpreadConstraint) -> Iterator[str]:
-    """The keys of labels that decide which pods the constraint counts."""
+    """Yield the label keys that select the counted pods."""
     yield from constraint.match_label_keys or ()
     yield from selected_keys(constraint.selector)
 
 
 def noun(tally: ConstraintRoom, many: int = 1) -> str:
-    """What messages call domains of the key: zone, nodes, racks."""
+    """The word for domains in messages: zone, nodes, racks."""
     return f"{noun_of(tally.column.key)}{'' if many == 1 else 's'}"
 
 
 def staying(case: TemplateUnderRule, tally: ConstraintRoom, domains: Collection[int], kind: str = "") -> str:
-    """``tainted zone c stays at 0``: domains that hold the others down. Messages name one only if the policy allows."""
+    """Describe the limiting domains: ``tainted zone c stays at 0``. The policy decides about names."""
     many, key = len(domains), tally.column.key
     word = f"{kind} {noun(tally, many)}".strip()
     level = min((tally.count(number) for number in domains), default=0)
@@ -306,7 +311,7 @@ def staying(case: TemplateUnderRule, tally: ConstraintRoom, domains: Collection[
 
 
 def unlike_the_scheduler(subject: Subject) -> Reason | None:
-    """Why the scheduler's answer for these pods is another than that of its default filters. None if it is not."""
+    """Return why the default filters do not apply to these pods. None if they do."""
     names = {each.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER for each in subject.workload.templates}
     if not names <= set(subject.policy.scheduler_names):
         return Reason("another scheduler")
@@ -320,13 +325,13 @@ def unlike_the_scheduler(subject: Subject) -> Reason | None:
 
 
 class PlacementRule(Rule, frozen=True, kw_only=True):
-    """A rule about the nodes that the pods of a template can use.
+    """A rule about the usable nodes of a template's pods.
 
     Attributes:
         of_template: Evaluates one template.
         concerns: Whether the rule applies to an object with these hard constraints.
         of_jobs: Whether it applies to Jobs too.
-        unless_warned: Whether it stays silent if another of these rules warns.
+        unless_warned: Whether it stays silent if another placement rule warns.
     """
 
     needs: tuple[Need, ...] = (Need.NODES, Need.PODS)
@@ -338,7 +343,7 @@ class PlacementRule(Rule, frozen=True, kw_only=True):
 
 
 def evaluate_templates(rules: Sequence[PlacementRule], subject: Subject) -> Iterable[RuleAnswer]:
-    """What the rules say of a workload, or which of them could not look."""
+    """Evaluate the rules for a workload. Without the needed facts, they are not evaluated."""
     hard = [placed for placed in subject.placed if placed.constraint.hard]
     if not hard or not is_replicated(subject.workload, jobs=True):
         return ()

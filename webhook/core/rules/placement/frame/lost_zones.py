@@ -22,7 +22,14 @@ _EVICTS = Taint(key=TAINT_UNREACHABLE, effect=NO_EXECUTE)
 
 
 class Loss(NamedTuple):
-    """A zone with its nodes, the pods that stay Pending in every order after its loss, and the constraint to blame."""
+    """The loss of a zone.
+
+    Attributes:
+        placed: The constraint to blame.
+        zone: The zone's name.
+        nodes: Its nodes.
+        pending: The pods that stay Pending in every order.
+    """
 
     placed: Placed
     zone: str
@@ -36,7 +43,7 @@ def costs_pods(case: TemplateUnderRule) -> bool:
 
 
 def worst_loss(case: TemplateUnderRule) -> Loss | None:
-    """The zone whose loss costs most; None where it is not certain that one costs any pod."""
+    """Return the zone with the most expensive loss. None if no loss certainly costs a pod."""
     zones = case.places.problem.nodes.column(ZONE)
     if not case.subject.workload.traits.replaces or zones.sets is None or not _is_moved(case):
         return None
@@ -55,7 +62,7 @@ def worst_loss(case: TemplateUnderRule) -> Loss | None:
 
 
 def _is_moved(case: TemplateUnderRule) -> bool:
-    """Whether pods leave a node that is not heard of, and no new ones go there."""
+    """Whether pods leave an unreachable node, and no new pods use it."""
     tolerations = case.places.problem.pod.pod_spec.tolerations or ()
     for_ever = tuple(each for each in tolerations if each.toleration_seconds is None)
     return (
@@ -65,7 +72,7 @@ def _is_moved(case: TemplateUnderRule) -> bool:
 
 
 def _pending(case: TemplateUnderRule, lost: int) -> Sequence[int]:
-    """The fewest replacements that each constraint leaves Pending if these nodes are lost; 0 if nothing is proven."""
+    """Return the fewest Pending replacements by constraint after the loss. 0 if nothing is proven."""
     if case.running == case.wanted:
         return _pending_of_running(case, lost)
     return [_pending_of_new(case, tally, lost) if _counts_taints(tally) else 0 for tally in case.rooms]
@@ -76,7 +83,7 @@ def _counts_taints(tally: ConstraintRoom) -> bool:
 
 
 def _pending_of_running(case: TemplateUnderRule, lost: int) -> Sequence[int]:
-    """Where all replicas run: those on lost nodes, without the ones that find a place beside the others."""
+    """Return the Pending pods by constraint if all replicas run."""
     is_lost = node_sets.flags(lost, case.places.problem.nodes.size)
     gone = sum(pods for slot, pods in case.places.running.items() if is_lost[slot])
     if not gone or any(each.own != each.counts for each in case.places.hard):

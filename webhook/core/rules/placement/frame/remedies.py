@@ -1,4 +1,4 @@
-"""The changes that rules about places offer: each is tried, smallest first, and the first that helps is named."""
+"""The fixes of placement rules. Each is tested, smallest first, and the first that helps is named."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
@@ -24,14 +24,14 @@ from webhook.core.rules.placement.frame.case import TemplateUnderRule
 
 
 class Remedy(Struct, frozen=True):
-    """One change. Without words and fix if there is none.
+    """A change. Without words and fix if there is none.
 
     Attributes:
-        field: The field that the finding points at.
+        field: The field for the finding.
         words: The change in a warning.
         fix: The change as a fix.
         hard: The hard constraints after it.
-        is_last_word: Whether the rule is silent about the constraint afterwards, however many pods fit.
+        is_last_word: Whether it silences the rule about the constraint for any number of pods.
     """
 
     field: str = WHEN_UNSATISFIABLE
@@ -49,10 +49,10 @@ def first_that_helps(
     field: str,
     brings: Callable[[TemplateUnderRule], bool],
 ) -> Remedy:
-    """The first change with which every order places all pods. An empty one at ``field`` if none does.
+    """Return the first change after which every order places all pods. Empty at ``field`` if none does.
 
-    Where ``brings`` finds another problem after the change, the fix also stops counting nodes that pods do not
-    tolerate. If the problem stays, the fix is in words only.
+    If ``brings`` finds another problem after the change, the fix also excludes untolerated nodes from the count. If the
+    problem remains, the fix has words only.
     """
     tried = tuple(remedies)
     for target in case.targets(admitted):
@@ -69,7 +69,7 @@ def first_that_helps(
 
 
 def fix_of(case: TemplateUnderRule, several: Changes) -> Fix:
-    """The changes as one fix of the template."""
+    """The changes as a fix of the template."""
     places = {each.index: each for each in case.placed}
     named, fixes = len({each.index for each in several}) > 1, []
     for index, group in groupby(several, key=lambda each: each.index):
@@ -91,7 +91,7 @@ def hard_with(case: TemplateUnderRule, several: Sequence[Change]) -> tuple[Count
 
 
 def _and_honoring(case: TemplateUnderRule, remedy: Remedy) -> Remedy | None:
-    """The same, with nodeTaintsPolicy Honor in the hard constraints that are left."""
+    """Return the remedy plus nodeTaintsPolicy Honor in the remaining hard constraints."""
     ignoring = [each.index for each in remedy.hard if each.constraint.node_taints_policy == IGNORE]
     hard = tuple(replace(each, constraint=replace(each.constraint, node_taints_policy=HONOR)) for each in remedy.hard)
     if not ignoring or not _spreads(case, hard):
@@ -101,7 +101,7 @@ def _and_honoring(case: TemplateUnderRule, remedy: Remedy) -> Remedy | None:
 
 
 def honoring(case: TemplateUnderRule, placed: Placed, *fields: str) -> Iterator[Remedy]:
-    """Set Ignore policies to Honor: in this constraint, then in all. Remove a constraint left with one domain."""
+    """Yield Ignore policies set to Honor, in this constraint, then in all. Remove a constraint with one domain."""
     only = _honoring(case, (placed,), fields)
     every = _honoring(case, case.placed, fields)
     if only is not None:
@@ -111,7 +111,7 @@ def honoring(case: TemplateUnderRule, placed: Placed, *fields: str) -> Iterator[
 
 
 def _spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool:
-    """Whether each of the constraints that are not as they were has two domains or more."""
+    """Whether each changed constraint has two domains or more."""
     rooms = constraint_rooms(hard, case.candidates, case.places.problem)
     return all(
         tally.hard in case.places.hard or tally.column.domain_count(tally.domains.counting) > 1 for tally in rooms
@@ -119,7 +119,7 @@ def _spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool
 
 
 def removed(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
-    """Remove a constraint of one domain, if it is the only one; beside others, it keeps defaults away."""
+    """Remove the only constraint if it has one domain. Next to others, it keeps the defaults off."""
     if len(_all_constraints(case)) == 1:
         yield Remedy(WHEN_UNSATISFIABLE, f"remove {placed.name}", removal(placed), ())
 
@@ -142,7 +142,7 @@ def _honoring(case: TemplateUnderRule, several: Sequence[Placed], fields: Sequen
 
 
 def fewer_domains(case: TemplateUnderRule, room: ConstraintRoom) -> Iterator[Remedy]:
-    """Lower minDomains to the domains that there are; a single one is nothing to spread over."""
+    """Lower minDomains to the number of domains. Remove a constraint with a single domain."""
     placed, there = case.placed[room.hard.index], room.column.domain_count(room.domains.counting)
     if there > 1:
         made = (Change(placed.index, "minDomains", there),)
@@ -164,7 +164,7 @@ def loosened(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
 
 
 def made_soft(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
-    """Make constraints soft. Remove one that has a soft twin, or that is alone and has a single domain."""
+    """Make constraints soft. Remove a constraint with a soft twin, or a sole constraint with a single domain."""
     domains = {tally.hard.index: tally.column.domain_count(tally.domains.counting) for tally in case.rooms}
     if any(domains[case.placed.index(each)] < 2 for each in several):
         yield from removed(case, several[0])

@@ -1,8 +1,7 @@
-"""Whether all pods of a template find a node, and if not, what is in the way and what would help.
+"""Decide whether all pods of a template fit, and find the cause and the fix.
 
-Bounds answer first (`TemplateUnderRule.fits_now`); the engine (`placement.simulation`) decides what they leave open.
-Each fix that is offered was tried by the engine too: with it every order places all pods, beside those that run and
-all made anew.
+Bounds answer first (`TemplateUnderRule.fits_now`). The engine (`placement.simulation`) decides the rest. It also tests
+each fix: every order must place all pods, next to running pods and from scratch.
 """
 
 from collections.abc import Sequence
@@ -45,7 +44,7 @@ _MAX_FIXES_TRIED, _MAX_FIXES_TRIED_OFFLINE = 12, 30
 
 
 class Question(Enum):
-    """Which pods look for a node: those that are missing, all as if none ran, or all in a rolling update."""
+    """The pods to place: the missing pods, all from scratch, or all in a rolling update."""
 
     MISSING = auto()
     ANEW = auto()
@@ -56,11 +55,15 @@ _PODS = {Question.MISSING: missing_pods, Question.ANEW: all_pods_recreated, Ques
 
 
 class Shortfall(Struct, frozen=True):
-    """Pods that some order leaves without a node.
+    """Pods without a node in some order.
 
     Attributes:
+        case: The template in the cluster.
+        question: The pods to place.
         replicas: The requested pods. The autoscaler's maximum if the replicas fit.
         staying: The running pods.
+        found: The simulation.
+        cause: The cause of the shortfall.
         at_most: The highest mode of a finding.
         preempts: The pods that preemption would remove (`pods_to_preempt`).
     """
@@ -76,18 +79,18 @@ class Shortfall(Struct, frozen=True):
 
     @property
     def by_preempting(self) -> str:
-        """What is said of pods of lower priority; empty where they cannot make room for all."""
+        """The words about preemption. Empty if it cannot make room for all."""
         return "" if self.preempts is None else f"; preempting {plural(self.preempts, 'pod')} makes room"
 
     @property
     def fewest(self) -> int:
-        """How many have a node after the worst order that is known."""
+        """The placed pods after the worst known order."""
         found = self.found
         return self.staying + (sum(found.placed) if found.fewest is None else found.fewest)
 
 
 def speaks_of(subject: Subject, _hard: Sequence[Placed]) -> bool:
-    """Whether the scheduler tries the workload's pods, and nobody else answers for them."""
+    """Whether the scheduler places the workload's pods, and no controller owns the workload."""
     workload = subject.workload
     if workload.meta.owner_references and workload.meta.controller is not None:
         return False
@@ -95,7 +98,7 @@ def speaks_of(subject: Subject, _hard: Sequence[Placed]) -> bool:
 
 
 def missing(case: TemplateUnderRule) -> Shortfall | Reason | None:
-    """The shortfall of the missing pods. None if they all fit, a reason if that is unknown. Call it by `once`."""
+    """Return the shortfall of missing pods. None if they all fit, a reason if unknown. Call it by `once`."""
     for replicas in dict.fromkeys((case.wanted, case.most)):
         if case.fits_now(replicas):
             continue
@@ -132,7 +135,7 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
 
 
 def _simulated(case: TemplateUnderRule, came: PodsToPlace) -> Simulation | Reason | None:
-    """What the engine says; None if all pods fit, a reason if that is unknown."""
+    """Run the engine. None if all pods fit, a reason if unknown."""
     may_search = case.subject.context.budget.may_search
     found = came.outcome(_effort(case) if may_search else _CLOSED_FORMS)
     if found.outcome is PlacementOutcome.UNKNOWN:
@@ -182,7 +185,7 @@ def _is_applied(case: TemplateUnderRule) -> bool:
 
 
 def _unknown_labels(case: TemplateUnderRule) -> str:
-    """What is missing to know by which labels constraints select the pods; empty where nothing is."""
+    """Return the missing fact about labels selected by constraints. Empty if none is missing."""
     workload, template = case.subject.workload, case.placed[0].template
     asked = {key for each in case.placed for key in selected_by(each.constraint)}
     unknown = asked - labels_at_creation(workload, template.template).keys()
@@ -194,9 +197,9 @@ def _unknown_labels(case: TemplateUnderRule) -> str:
 
 
 def suggested(short: Shortfall) -> tuple[str, Remedy]:
-    """The path to point at, and the smallest change that helps, if spread is in the way and one does.
+    """Return the path for the finding, and the smallest change after which every order places all pods.
 
-    With the change every order places all pods.
+    The change is empty if spread is not the cause, or if no change helps.
     """
     case, found = short.case, None
     if short.cause is Cause.SPREAD:
@@ -236,7 +239,7 @@ def _that_helps(short: Shortfall, template: Template) -> Changes | None:
 
 
 def _always_fit(short: Shortfall, template: Template) -> bool:
-    """Whether every order places all pods of the template, beside those that run and all made anew."""
+    """Whether every order places all pods of the template, next to running pods and from scratch."""
     case = short.case
     effort = _TRIAL if case.subject.offline else _WAITING
     anew = (Question.ANEW,) if case.running else ()
@@ -248,7 +251,7 @@ def _always_fit(short: Shortfall, template: Template) -> bool:
 
 
 def in_the_way(short: Shortfall) -> str:
-    """What keeps the rest away: ``tainted zone c stays at 0``."""
+    """Describe the obstacle: ``tainted zone c stays at 0``."""
     if short.cause is Cause.CAPACITY:
         return "the nodes have no room for more pods"
     case = short.case
@@ -262,7 +265,7 @@ def in_the_way(short: Shortfall) -> str:
 
 
 def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: ConstraintRoom, placed: Placed) -> str:
-    """The domains that hold the others down; empty if all of them take a pod."""
+    """Describe the limiting domains. Empty if all of them accept a pod."""
     if not room.limit.enough and (placed.constraint.min_domains or 1) == 1:
         return f"{placed.name} has no eligible {placed.noun}, because no eligible node has its label"
     if not room.limit.enough:
@@ -274,7 +277,7 @@ def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: Constrain
 
 
 def steps(short: Shortfall) -> str:
-    """The shortest order that is known to leave pods over; without nodes where messages do not name them."""
+    """Describe the shortest known order with a shortfall, without nodes if messages do not name them."""
     witness = short.found.witness
     if not witness:
         return ""
