@@ -156,20 +156,18 @@ def test_reading_a_snapshot_needs_no_extra(light):
 @pytest.mark.parametrize(
     ("command", "purpose", "module", "extra"),
     [
+        pytest.param(("webhook", "--example"), "the servers and doctor need", "cryptography", "webhook", id="serving"),
         pytest.param(
-            ("webhook", "--example"), "to serve and to judge certificates", "cryptography", "webhook", id="serving"
+            ("webhook", "--help"), "the servers and doctor need", "cryptography", "webhook", id="how to serve"
         ),
         pytest.param(
-            ("webhook", "--help"), "to serve and to judge certificates", "cryptography", "webhook", id="how to serve"
+            ("audit", "--kubeconfig", "k"), "reading a cluster needs", "kubernetes", "cluster", id="a cluster"
         ),
-        pytest.param(("audit", "--kubeconfig", "k"), "to read a cluster", "kubernetes", "cluster", id="a cluster"),
     ],
 )
 def test_what_an_extra_brings_says_so_in_one_line(light, command, purpose, module, extra):
     done = light.run("evenspread", *command)
-    needs = (
-        f"evenspread: {purpose} evenspread needs {module}, which is not installed; pip install 'evenspread[{extra}]'\n"
-    )
+    needs = f"evenspread: {purpose} the package {module}, which is not installed: pip install 'evenspread[{extra}]'\n"
     assert (done.returncode, done.stderr, done.stdout) == (2, needs, "")
 
 
@@ -181,10 +179,10 @@ def test_the_list_of_commands_says_so_too(light):
 
 def test_what_is_imported_is_named_as_a_dependency():
     """Of each extra that an import may lack, the distribution is asked for by that extra."""
-    from webhook.cli.extras import _BROUGHT_BY  # noqa: PLC0415 only here
+    from webhook.cli.extras import _EXTRA_OF_MODULE  # noqa: PLC0415 only here
 
     extras = PROJECT["optional-dependencies"]
-    for module, extra in _BROUGHT_BY.items():
+    for module, extra in _EXTRA_OF_MODULE.items():
         names = {name.replace("-", "_") for name in closure(each for each in extras[extra.name] if "[" not in each)}
         assert module in names
     assert "evenspread[cluster]" in extras["webhook"]

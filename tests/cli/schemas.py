@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from webhook.answers import document, explained, planned, scanned, simulated
+from webhook.answers import audited, document, explained, planned, scanned, simulated
+from webhook.answers.audited import FindingEntry, SkippedRule, StateEntry
 from webhook.answers.explained import Explained
 from webhook.answers.planned import Planned
 from webhook.answers.scanned import NamedWorkload, WorkloadDocument, WorkloadList
@@ -21,6 +22,8 @@ from webhook.core.scan.scanned import PublishedSkew
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = {"explain": Explained, "simulate": Simulated, "plan": Planned}
 SKEW = (NamedWorkload, PublishedSkew)
+CHECK = (FindingEntry, SkippedRule)
+AUDIT = (*CHECK, *StateEntry.__args__)
 OF_CONSOLE = {"overview": Overview, "workloads": WorkloadList, "workload": WorkloadDocument, "whatIf": Simulated}
 PUBLISHED = ROOT / "docs" / "answers.schema.json"
 CONSOLE = ROOT / "webhook" / "console" / "api.schema.json"
@@ -38,7 +41,7 @@ def _types(*modules):
 
 _COMPLETE = _types(scanned, scan_values, shown)  # every field is written, also one with its default
 # Other types are of the core: what their docstrings say is for its readers.
-_DESCRIBED = _types(document, explained, planned, simulated) | _COMPLETE
+_DESCRIBED = _types(audited, document, explained, planned, simulated) | _COMPLETE
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -59,13 +62,17 @@ def definitions(*types):
 def published():
     return {
         "$schema": _DIALECT,
-        "title": "The documents of explain, simulate, plan and skew with -o json",
-        "description": "One definition for each command. explain and plan print an array if there are several, "
-        "skew always does. "
+        "title": "The documents of -o json",
+        "description": "One definition for each command. explain and plan print an array if there are several. "
+        "skew, check and audit always print an array. "
         "Fields may be added; a field that is there keeps its name and meaning.",
         "$defs": {name: {"$ref": f"#/$defs/{of.__name__}"} for name, of in DOCUMENTS.items()}
         | {"skew": {"allOf": [{"$ref": f"#/$defs/{of.__name__}"} for of in SKEW]}}
-        | definitions(*DOCUMENTS.values(), *SKEW),
+        | {
+            name: {"anyOf": [{"$ref": f"#/$defs/{of.__name__}"} for of in entries]}
+            for name, entries in (("check", CHECK), ("audit", AUDIT))
+        }
+        | definitions(*DOCUMENTS.values(), *SKEW, *AUDIT),
     }
 
 

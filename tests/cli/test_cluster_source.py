@@ -6,7 +6,7 @@ import pytest
 from cluster.api import NOT_INSTALLED, FakeApi, cut, refuse
 
 from webhook.cli.cluster_source import read_cluster
-from webhook.cli.live_cluster import Given
+from webhook.cli.live_cluster import ClusterSelection
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
@@ -58,7 +58,7 @@ def _faulty(monkeypatch):
 def known(api, folder, policy=None, **given):
     counted = []
     file = api.kubeconfig(folder)
-    return read_cluster(Given(kubeconfig=file, **given), policy or Policy(), counted.append), counted
+    return read_cluster(ClusterSelection(kubeconfig=file, **given), policy or Policy(), counted.append), counted
 
 
 class TestALiveCluster:
@@ -122,14 +122,14 @@ class TestALiveCluster:
         content["contexts"].append({"name": "y", "context": {"cluster": "c", "user": "u", "namespace": "shop"}})
         del content["current-context"]
         file.write_text(json.dumps(content))
-        found = read_cluster(Given(kubeconfig=str(file), context="y", user="jane"), Policy(), print)
+        found = read_cluster(ClusterSelection(kubeconfig=str(file), context="y", user="jane"), Policy(), print)
 
         assert (found.source, found.namespace) == ("cluster y", "shop")
         assert api.requests[0].headers["Impersonate-User"] == "jane"
 
     def test_kubectls_own_variable_names_the_file(self, api, tmp_path, monkeypatch):
         monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path))
-        assert read_cluster(Given(cluster=True), Policy(), print).source == "cluster x"
+        assert read_cluster(ClusterSelection(cluster=True), Policy(), print).source == "cluster x"
 
     def test_in_a_pod_the_cluster_around_it(self, api, tmp_path, monkeypatch):
         monkeypatch.setenv("HOME", str(tmp_path))
@@ -139,14 +139,14 @@ class TestALiveCluster:
         monkeypatch.setattr("webhook.cli.live_cluster.SERVICE_ACCOUNT", tmp_path)
         (tmp_path / "token").write_text("first")
         (tmp_path / "ca.crt").write_bytes(api.authority)
-        assert read_cluster(Given(cluster=True), Policy(), print).source == "cluster around this pod"
+        assert read_cluster(ClusterSelection(cluster=True), Policy(), print).source == "cluster around this pod"
 
     @pytest.mark.parametrize(
         ("release", "said"),
         [
-            ("v1.99.0", "runs v1.99.0, which is not supported"),
-            ("soon", "runs soon, which is not supported"),
-            (None, "does not say its release"),
+            ("v1.99.0", "Kubernetes v1.99.0 is not supported"),
+            ("soon", "Kubernetes soon is not supported"),
+            (None, "its Kubernetes release is unknown"),
         ],
     )
     def test_a_release_that_is_not_known_is_none_and_said(self, api, tmp_path, capsys, release, said):
@@ -157,11 +157,12 @@ class TestALiveCluster:
         api.strike("other", odd)
         assert known(api, tmp_path)[0].version is None
         assert (
-            capsys.readouterr().err == f"cluster x: note: it {said}: judged as Kubernetes 1.37, or as --kube-version\n"
+            capsys.readouterr().err
+            == f"cluster x: note: {said}: checked as 1.37; --kube-version selects another release\n"
         )
 
 
-ELSEWHERE = "--context and --kubeconfig choose another cluster, --snapshot reads a file"
+ELSEWHERE = "use --context or --kubeconfig for another cluster, --snapshot for a file"
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ ELSEWHERE = "--context and --kubeconfig choose another cluster, --snapshot reads
         ),
         pytest.param(
             ("other", refuse(401)),
-            "cluster x: {url}: 401 Unauthorized: log in again, or choose another user",
+            "cluster x: {url}: 401 Unauthorized: log in again, or use another user",
             id="refused credentials",
         ),
         pytest.param(("list", refuse(418, "tea")), f"cluster x cannot be read: 418 tea; {ELSEWHERE}", id="no lists"),
@@ -219,7 +220,7 @@ def test_a_kubeconfig_that_cannot_be_used_ends_the_command(tmp_path, run, conten
     code, out, err = run("check", "-", "--kubeconfig", str(file), stdin=MANIFEST)
     assert (code, out) == (4, "")
     told = said.format(file=file)
-    assert err == f"evenspread: {file}: {told}; name one with --kubeconfig, or read a file with --snapshot\n"
+    assert err == f"evenspread: {file}: {told}; add --kubeconfig FILE, or read a file with --snapshot FILE\n"
 
 
 def test_a_context_that_is_not_there_is_told_with_those_that_are(tmp_path, run):
@@ -259,7 +260,7 @@ class TestASnapshot:
     def test_a_snapshot_is_a_cluster(self, tmp_path):
         file = tmp_path / "prod.jsonl"
         file.write_text("\n".join(map(json.dumps, self.LINES)))
-        found = read_cluster(Given(snapshot=str(file)), Policy(), print)
+        found = read_cluster(ClusterSelection(snapshot=str(file)), Policy(), print)
 
         assert [node.name for node in found.index.nodes.all()] == ["n1"]
         assert (found.source, found.version, found.namespace) == (f"snapshot {file}", KubernetesVersion(1, 32, 2), "")
@@ -305,7 +306,7 @@ class TestASnapshot:
     def test_a_file_and_a_live_cluster_are_two_clusters(self, run):
         code, _, err = run("check", "-", "--snapshot", "a", "--as", "jane", stdin=MANIFEST)
         assert code == 2
-        assert "--snapshot stands for a cluster; leave --cluster and its options out" in err
+        assert "--snapshot and a live cluster exclude each other: remove one of them" in err
 
 
 class TestCheck:

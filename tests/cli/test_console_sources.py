@@ -17,14 +17,14 @@ from console.scans import LEDGER, NOW, scan
 from manifest import workload
 from msgspec.structs import replace
 
-from webhook.cli.console_sources import of_scanner, over_file
+from webhook.cli.console_sources import scanner_source, shown_file
 from webhook.cli.frame import Frame
 from webhook.cli.main import main
 from webhook.core.groups.status.forms import status_json
 from webhook.core.policy.policy import Policy
 from webhook.core.scan import group_members
 
-BESIDE = "This replica stands by: other leads, and scans."
+BESIDE = "This replica is on standby: other leads and scans."
 START = "import sys; from webhook.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 
@@ -44,7 +44,7 @@ def test_a_file_is_shown_until_a_signal_ends_it(file):
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ) as process:  # noqa: S603 ours
         try:
             said = process.stdout.readline().decode()
-            url = said.removeprefix("the console: ").partition(";")[0]
+            url = said.removeprefix("console: ").partition(" ")[0]
             with urllib.request.urlopen(url) as answer:  # noqa: S310 our own
                 page = answer.read().decode()
             assert "snapshot prod.jsonl" in page
@@ -62,7 +62,7 @@ def looked_at(tmp_path, *objects):
     """The groups that the console shows of a file."""
     made = tmp_path / "prod.jsonl"
     made.write_bytes(snapshot(SIX, *objects))
-    return over_file(str(made), Frame(policy=Policy(), today="2026-11-23")).groups
+    return shown_file(str(made), Frame(policy=Policy(), today="2026-11-23")).groups
 
 
 def test_a_file_shows_its_groups_as_the_controller_tells_of_them(tmp_path):
@@ -132,7 +132,7 @@ def test_a_file_without_groups_and_one_that_says_nothing_of_them(tmp_path):
     assert looked_at(tmp_path) == ()
     listed = tmp_path / "web.yaml"
     listed.write_text(json.dumps(STATEFUL[0]))
-    assert over_file(str(listed), Frame(policy=Policy(), today="2026-11-23")).groups is None
+    assert shown_file(str(listed), Frame(policy=Policy(), today="2026-11-23")).groups is None
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_file_with_no_object_is_told(tmp_path, capsys):
     empty = tmp_path / "empty.yaml"
     empty.write_text("# nothing\n")
     assert main(["controller", "--snapshot", str(empty)]) == 3
-    assert "no object in it can be read" in capsys.readouterr().err
+    assert "no readable object in this file" in capsys.readouterr().err
 
 
 def test_an_address_that_is_taken_is_told(file, capsys):
@@ -178,7 +178,7 @@ def test_a_file_as_one_page(file, capsys):
         pytest.param(True, None, True, "", (False, 7.0, ""), id="before the first"),
         pytest.param(True, None, False, "waiting: 403", (False, None, "waiting: 403"), id="while it cannot scan"),
         pytest.param(
-            False, None, None, "", (False, None, "This replica stands by: other leads, and scans."), id="beside"
+            False, None, None, "", (False, None, "This replica is on standby: other leads and scans."), id="beside"
         ),
     ],
 )
@@ -187,7 +187,7 @@ def test_the_controllers_last_scan_is_shown(leading, scanned, synced, fault, sho
     latest = None if scanned is None else SimpleNamespace(scan=scanned)
     scanner = SimpleNamespace(latest=latest, feed=feed, fault=fault, groups=SimpleNamespace(found={("a", "b"): "of a"}))
     elector = SimpleNamespace(leading=leading, holder="other")
-    found = of_scanner(scanner, elector, Policy)()
+    found = scanner_source(scanner, elector, Policy)()
     assert (found.scan is not None, found.health.cluster_age, found.waiting) == shown
     assert found.health.certificate_days is None
     assert found.groups == ("of a",)
@@ -200,6 +200,6 @@ def test_the_days_of_our_own_ca_are_told(ends, days):
     scanner = SimpleNamespace(latest=None, feed=None, fault="", groups=SimpleNamespace(found={}))
     elector = SimpleNamespace(leading=True, holder="me")
     authority = SimpleNamespace(expires=None if ends is None else datetime.now(UTC) + ends)
-    assert of_scanner(scanner, elector, Policy, authority)().health.certificate_days == (
+    assert scanner_source(scanner, elector, Policy, authority)().health.certificate_days == (
         days and pytest.approx(days, abs=0.1)
     )

@@ -25,7 +25,7 @@ profiles:
   plugins: {multiPoint: {disabled: [{name: TaintToleration}]}}
 """
 USED = "cluster x: policy of ConfigMap spread/evenspread-webhook"
-BUILT_IN = "the built-in policy applies; --config FILE selects another"
+BUILT_IN = "using the built-in policy; --config FILE selects another"
 
 
 def deployment(*constraints):
@@ -111,7 +111,7 @@ class TestEachCommand:
     @pytest.mark.parametrize("command", ["explain", "simulate"])
     def test_a_kind_that_only_the_policy_knows(self, install, ask, command):
         code, _, err = ask(command, "thing/web")
-        assert (code, "is neither a file nor KIND/NAME" in err) == (2, True)
+        assert (code, "is neither a file nor a workload" in err) == (2, True)
         install(THINGS)
         code, _, err = ask(command, "thing/web")
         first, *_, last = err.splitlines()
@@ -229,7 +229,7 @@ class TestAPolicyThatIsRefused:
         install("ceilng: warn\n")
         code, out, err = ask("skew")
         assert (code, out) == (2, "")
-        refused = "evenspread: cluster x: ConfigMap spread/evenspread-webhook has a policy that evenspread refuses"
+        refused = "evenspread: cluster x: the policy in ConfigMap spread/evenspread-webhook is invalid"
         assert err.splitlines()[1:] == [
             f"{refused}; correct it, or add --config FILE",
             'ConfigMap spread/evenspread-webhook/policy.yaml:3:1: ceilng: unknown field; did you mean "ceiling"?',

@@ -39,7 +39,7 @@ def test_completion_scripts(run, shell):
     ("words", "expected"),
     [
         pytest.param(["che"], ["check\tCheck manifests", ":4"], id="a command"),
-        pytest.param(["check", "--fail"], ["--fail-on\tExit with 1", ":4"], id="an option"),
+        pytest.param(["check", "--fail"], ["--fail-on\tLowest severity", ":4"], id="an option"),
         pytest.param(["check", "--fail-on", "h"], ["high", ":4"], id="a value"),
         pytest.param(["check", "--rule", "selector-nu"], ["selector-null\t", ":4"], id="a rule"),
         pytest.param(["check", "--config", ""], [":0"], id="a file"),
@@ -94,7 +94,7 @@ def test_an_interrupt_is_no_fault(capsys):
     ("number", "code", "line"),
     [
         (errno.ENOSPC, 5, "evenspread: the results could not be written: No space left on device\n"),
-        (errno.EIO, 5, "evenspread: a fault of evenspread itself, please report it (OSError: "),
+        (errno.EIO, 5, "evenspread: a bug in evenspread, please report it (OSError: "),
     ],
     ids=["a full disk", "anything else"],
 )
@@ -111,7 +111,7 @@ def test_results_that_cannot_be_written(monkeypatch, capsys, number, code, line)
 def test_a_fault_of_ours_can_be_looked_into(monkeypatch, capsys):
     monkeypatch.delenv("EVENSPREAD_DEBUG", raising=False)
     assert exit_code_of(broken) == 5
-    fault = "a fault of evenspread itself, please report it (RuntimeError: first); EVENSPREAD_DEBUG=1 shows where"
+    fault = "a bug in evenspread, please report it (RuntimeError: first); EVENSPREAD_DEBUG=1 shows where"
     assert capsys.readouterr() == ("", f"evenspread: {fault}\n")
     monkeypatch.setenv("EVENSPREAD_DEBUG", "1")
     with pytest.raises(RuntimeError):
@@ -121,8 +121,8 @@ def test_a_fault_of_ours_can_be_looked_into(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("module", "code", "said"),
     [
-        pytest.param("kubernetes.client", 2, "to read a cluster evenspread needs kubernetes", id="an extra"),
-        pytest.param("webhook.nowhere", 5, "a fault of evenspread itself", id="a module of our own"),
+        pytest.param("kubernetes.client", 2, "reading a cluster needs the package kubernetes", id="an extra"),
+        pytest.param("webhook.nowhere", 5, "a bug in evenspread", id="a module of our own"),
     ],
 )
 def test_a_module_that_is_missing(capsys, module, code, said):

@@ -8,6 +8,7 @@ from cli import schemas
 
 from webhook.cli.commands.webhook.example import CLUSTER, POLICY
 
+WARNED = schemas.ROOT / "examples" / "warned.yaml"
 EXAMPLE = ("--snapshot", str(CLUSTER), "--config", str(POLICY), "-o", "json")
 
 LOST = ("--all", "-n", "shop", "--lose", "zone=eu-central-1b")
@@ -44,6 +45,8 @@ def test_they_are_written_anew():
         ),
         pytest.param("plan", ("-", "-n", "shop"), id="a group"),
         pytest.param("skew", ("-A",), id="skews"),
+        pytest.param("audit", (), id="a cluster"),
+        pytest.param("check", (str(WARNED),), id="a manifest"),
     ],
 )
 def test_what_is_printed_fits(run, command, words):

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cli.target import NamedObject, in_cluster, parse
+from webhook.cli.target import NamedObject, get_object, parse_object
 from webhook.cluster.connection import ClusterError
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.snapshot.open_file import load_snapshot
@@ -55,23 +55,23 @@ def server(answers):
     ],
 )
 def test_names_as_kubectl_takes_them(text, kind, groups):
-    assert parse(text, "shop", [THING]) == NamedObject(kind=kind, groups=groups, namespace="shop", name="web")
+    assert parse_object(text, "shop", [THING]) == NamedObject(kind=kind, groups=groups, namespace="shop", name="web")
 
 
 @pytest.mark.parametrize("text", ["web", "pod/", "/web", "secret/web", "pod/web/x", "thing/web", ""])
 def test_what_is_no_name_of_a_workload(text):
-    assert parse(text, "shop") is None
+    assert parse_object(text, "shop") is None
 
 
 class TestInTheCluster:
     def test_a_built_in_kind(self):
         fake = server({"/apis/apps/v1/namespaces/shop/deployments/web": (200, {"spec": {}})})
-        assert in_cluster(DEPLOYMENT, fake, "x") == {"spec": {}, "apiVersion": "apps/v1", "kind": "Deployment"}
+        assert get_object(DEPLOYMENT, fake, "x") == {"spec": {}, "apiVersion": "apps/v1", "kind": "Deployment"}
 
     def test_a_core_kind(self):
         pod = NamedObject(kind="Pod", groups=("",), namespace="shop", name="a b")
         fake = server({"/api/v1/namespaces/shop/pods/a%20b": (200, {})})
-        assert in_cluster(pod, fake, "x") == {"apiVersion": "v1", "kind": "Pod"}
+        assert get_object(pod, fake, "x") == {"apiVersion": "v1", "kind": "Pod"}
 
     def test_a_custom_kind_by_its_preferred_version(self):
         resources = [{"kind": "Rollout", "name": "rollouts/scale"}, {"kind": "Rollout", "name": "rollouts"}]
@@ -82,12 +82,12 @@ class TestInTheCluster:
                 "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts/web": (200, {"spec": 1}),
             }
         )
-        assert in_cluster(ROLLOUT, fake, "x")["spec"] == 1
+        assert get_object(ROLLOUT, fake, "x")["spec"] == 1
 
     def test_the_first_group_that_has_it(self):
         both = NamedObject(kind="Job", groups=("batch", "batch.volcano.sh"), namespace="shop", name="web")
         fake = server({})
-        assert in_cluster(both, fake, "x") is None
+        assert get_object(both, fake, "x") is None
         assert fake.asked == ["/apis/batch/v1/namespaces/shop/jobs/web", "/apis/batch.volcano.sh"]
 
     @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ class TestInTheCluster:
         ids=["no group", "no version", "no resources", "another kind"],
     )
     def test_a_kind_that_the_server_lacks(self, answers):
-        assert in_cluster(ROLLOUT, server(answers), "x") is None
+        assert get_object(ROLLOUT, server(answers), "x") is None
 
     @pytest.mark.parametrize(
         ("answer", "told"),
@@ -117,7 +117,7 @@ class TestInTheCluster:
     )
     def test_a_server_that_refuses(self, answer, told):
         with pytest.raises(CommandError, match=told) as stopped:
-            in_cluster(DEPLOYMENT, server({"/apis/apps/v1/namespaces/shop/deployments/web": answer}), "cluster x")
+            get_object(DEPLOYMENT, server({"/apis/apps/v1/namespaces/shop/deployments/web": answer}), "cluster x")
         assert stopped.value.code == Exit.CLUSTER
 
 

@@ -1,6 +1,8 @@
 import pytest
 
 from webhook.cli import terminal
+from webhook.cli.color import has_color
+from webhook.cli.long_runs import Progress
 
 
 class Terminal:
@@ -34,7 +36,7 @@ def test_colours(monkeypatch, tty, environment, colored):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert terminal.colored(Terminal(tty=tty)) is colored
+    assert has_color(Terminal(tty=tty)) is colored
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def test_colours(monkeypatch, tty, environment, colored):
 def test_progress(monkeypatch, tty, waited, shown):
     stream = Terminal(tty=tty)
     monkeypatch.setattr("sys.stderr", stream)
-    progress = terminal.Progress(patience_seconds=-1 if waited else 60)
+    progress = Progress(patience_seconds=-1 if waited else 60)
     progress(7)
     progress(8)
     progress.close()
@@ -59,5 +61,5 @@ def test_progress(monkeypatch, tty, waited, shown):
 def test_a_line_takes_the_place_of_the_counter(monkeypatch, tty, shown):
     stream = Terminal(tty=tty)
     monkeypatch.setattr("sys.stderr", stream)
-    terminal.say("nodes: 403")
+    terminal.print_message("nodes: 403")
     assert stream.text == shown

@@ -62,8 +62,7 @@ KINDS = {
 
 # What a command says of the policy where nobody has installed evenspread.
 NOT_INSTALLED = (
-    "cluster x: note: no ConfigMap of the evenspread chart: "
-    "the built-in policy applies; --config FILE selects another\n"
+    "cluster x: note: no ConfigMap of the evenspread chart: using the built-in policy; --config FILE selects another\n"
 )
 CUSTOM = ("rollouts", "prometheuses")
 DISCOVERED = REPORTS | {f"/apis/{KINDS[name][0]}": (name, KINDS[name][1]) for name in (*CUSTOM, "spreadgroups")}

@@ -101,7 +101,7 @@ def test_check_sees_the_cluster(evenspread, faulty):
         evenspread("check", "-", "--rule", "topology-key-unknown", *more, stdin=manifest)
         for more in ((), ("--cluster",))
     )
-    assert "1 rule not evaluated: without a cluster (--cluster, --snapshot) (-v names it)" in alone.out
+    assert "1 rule not evaluated: without a cluster (add --cluster or --snapshot); -v lists it" in alone.out
     assert beside.code == 1
     assert "no node has example.com/rack" in beside.out
     assert "not evaluated" not in beside.out

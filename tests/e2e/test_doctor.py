@@ -261,7 +261,7 @@ def test_what_is_broken_has_its_line_and_what_the_line_says_mends_it(hands, doct
         pytest.param(
             "Ignore", ("was admitted without a review", "admits each write unreviewed (failurePolicy Ignore)")
         ),
-        pytest.param("Fail", ("is refused: failed to call webhook", "refuses each write that it has to ask about")),
+        pytest.param("Fail", ("was refused: failed to call webhook", "refuses matching writes")),
     ],
 )
 def test_what_the_api_server_does_without_an_answer(hands, doctor, mend, policy, told):
@@ -320,7 +320,7 @@ def test_a_ca_secret_that_was_deleted_is_made_again(doctor, hands, mend):
     # The replicas and the controller say soon that they miss it.
     assert {*problems(lines)} <= {"CA", "health"}
     (line,) = [each for each in lines if each["check"] == "CA"]
-    assert line["what"] == "is not there"
+    assert line["what"] == "does not exist"
     mend(line["fix"])
     eventually(lambda: problems(doctor()) == [], 90, every=0.5)
 

@@ -55,7 +55,7 @@ def test_a_workload_and_all_that_waits(plane, namespace):
     assert out.splitlines()[0].endswith(f"(1 of 2 pending pods of Deployment {namespace}/web): no node admits it")
     code, out = explain(plane, "--pending", "-n", namespace)
     assert code == 1
-    waits = "wait for their spread constraints"
+    waits = "blocked by spread constraints"
     assert out.startswith(f"2 Pending pods in namespace {namespace}: 2 {waits}\n\n2 pods {waits}: Deployment ")
 
 

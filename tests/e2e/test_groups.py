@@ -103,7 +103,7 @@ def test_a_group_that_is_there_is_listed_and_planned(plane, kubectl, namespace):
     plane.api.request("POST", path("StatefulSet", namespace), made)
     command = [PROGRAM, "plan", "--kubeconfig", plane.admin, "-n", namespace]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert ran.stdout.startswith("group cache: 6 shards of 3 pods, which share no zone; 18 pods\n"), ran.stderr
+    assert ran.stdout.startswith("group cache: 6 shards of 3 pods that share no zone; 18 pods\n"), ran.stderr
 
 
 @pytest.mark.usefixtures("definition")

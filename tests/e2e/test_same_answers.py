@@ -17,7 +17,7 @@ from e2e.waiting import eventually
 
 from webhook.admission import Engine, answer, decode_review
 from webhook.cli.cluster_source import read_cluster
-from webhook.cli.live_cluster import Given
+from webhook.cli.live_cluster import ClusterSelection
 from webhook.config import parse_policy
 from webhook.core.rules.rule_set import RULES
 
@@ -145,7 +145,7 @@ def test_300_of_300_answers_are_those_of_a_new_index(plane, namespace, watching,
         for _ in range(5):
             before = at_rest(plane, watching)
             live = [*asked(watching, bodies)]
-            known = read_cluster(Given(kubeconfig=str(plane.admin)), policy, lambda _objects: None)
+            known = read_cluster(ClusterSelection(kubeconfig=str(plane.admin)), policy, lambda _objects: None)
             engine = Engine(policy=policy, version=known.version, index=known.index)
             now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             fresh = [

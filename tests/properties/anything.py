@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 from build import filled
 
-from webhook.cli.checking.run import look
+from webhook.cli.checking.run import examine_files
 from webhook.cli.commands.check.fix import mend
 from webhook.cli.frame import Frame
 from webhook.core.api.types import TypeMeta
@@ -307,7 +307,7 @@ def faults(number):
         pass
     frame = Frame(policy=world.policy, today="2026-11-22", asked_version=world.version, index=index)
     mended = mend([File("a.json", json.dumps(world.object).encode())], frame, lowest=Severity.LOW).files[0]
-    failures = look([File("a.json", mended.after)], frame).failures
+    failures = examine_files([File("a.json", mended.after)], frame).failures
     for request in requests(world):
         seen += [each for each in review(request, context).not_evaluated if each.fault]
         mutate(request, context, waited=True)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from properties.test_amendment import lines
 
-from webhook.cli.checking.run import look
+from webhook.cli.checking.run import examine_files
 from webhook.cli.commands.check.fix import mend
 from webhook.cli.frame import Frame
 from webhook.core.policy.policy import Policy
@@ -77,7 +77,7 @@ def test_what_is_mended_is_read_the_same_by_others(case):
 def test_of_plain_json_nothing_is_refused(manifest):
     mending = mend([File("f", json.dumps(manifest).encode())], FRAME, lowest=Severity.LOW)
     assert mending.refused == ()
-    left = look([File("f", mending.files[0].after)], FRAME)
+    left = examine_files([File("f", mending.files[0].after)], FRAME)
     assert [row.judged.finding for row in left.rows if row.judged.finding.edits] == []
 
 

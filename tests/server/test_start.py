@@ -75,7 +75,12 @@ def test_the_matching_pair_is_served(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        pytest.param(("--cert", "a.crt"), 2, "evenspread: --cert and --key come together\n", id="half a pair"),
+        pytest.param(
+            ("--cert", "a.crt"),
+            2,
+            "evenspread: --cert and --key need each other: add the missing one\n",
+            id="half a pair",
+        ),
         pytest.param(
             ("--cert", "absent.crt", "--key", "absent.key"),
             2,
@@ -83,12 +88,15 @@ def test_the_matching_pair_is_served(tmp_path):
             id="an absent certificate",
         ),
         pytest.param(
-            ("--bind", "10250"), 2, "evenspread: --bind 10250: write it as HOST:PORT, as in 0.0.0.0:10250\n", id="bind"
+            ("--bind", "10250"),
+            2,
+            "evenspread: --bind 10250: write it as HOST:PORT, for example 0.0.0.0:10250\n",
+            id="bind",
         ),
         pytest.param(
             ("--bind", "127.0.0.1:99999"),
             2,
-            "evenspread: --bind 127.0.0.1:99999: write it as HOST:PORT, as in 0.0.0.0:10250\n",
+            "evenspread: --bind 127.0.0.1:99999: write it as HOST:PORT, for example 0.0.0.0:10250\n",
             id="a port that is none",
         ),
         pytest.param(
@@ -100,7 +108,7 @@ def test_the_matching_pair_is_served(tmp_path):
         pytest.param(
             ("--kubeconfig", "absent", "--cert", "a", "--key", "b"),
             2,
-            "evenspread: --kubeconfig registers the throw-away CA; leave --cert and --key out, or add --no-register\n",
+            "evenspread: --kubeconfig registers a temporary CA: remove --cert and --key, or add --no-register\n",
             id="a certificate for a cluster that cannot know it",
         ),
     ],
@@ -117,7 +125,7 @@ def test_a_snapshot_may_be_yaml_as_for_the_other_commands(tmp_path):
     assert run("--bind", "127.0.0.1:0", "--snapshot", str(file)) == (3, said)
     # One that can be read is no hindrance: then it is the address.
     file.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n")
-    said = "evenspread: --bind 10250: write it as HOST:PORT, as in 0.0.0.0:10250\n"
+    said = "evenspread: --bind 10250: write it as HOST:PORT, for example 0.0.0.0:10250\n"
     assert run("--bind", "10250", "--snapshot", str(file)) == (2, said)
 
 
@@ -128,7 +136,7 @@ def test_a_bad_configuration_stops_the_start_before_a_socket_opens(tmp_path):
     code, said = run("--bind", f"127.0.0.1:{port}", "--config", str(file))
     assert code == 2
     first, *faults = said.splitlines()
-    assert first == "evenspread: the configuration cannot be used"
+    assert first == "evenspread: the configuration is invalid"
     assert [fault.startswith(f"{file}:") for fault in faults] == [True, True]
 
 

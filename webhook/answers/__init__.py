@@ -1,7 +1,8 @@
 """The documents of `-o json`. The same types make the output, the published schema and the console's input.
 
+audited      `evenspread check` and `evenspread audit`
 explained    `evenspread explain`
 planned      `evenspread plan`
-scanned      `evenspread audit` and `evenspread skew`
+scanned      `evenspread skew`, and the console
 simulated    `evenspread simulate`
 """

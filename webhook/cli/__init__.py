@@ -1,1 +1,1 @@
-"""The command line: one command a file."""
+"""The command line. Each command has a file or folder in `webhook.cli.commands`."""

@@ -1,4 +1,4 @@
-"""The cluster that a command reads: a snapshot file, or lists of a live one; neither is ever written to."""
+"""Read a cluster from a snapshot file or an API server. Neither is written to."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -7,8 +7,9 @@ from msgspec import Raw, Struct, structs
 
 from webhook.cli.exit_codes import CommandError, Exit, no_namespace
 from webhook.cli.frame import Frame
-from webhook.cli.live_cluster import Given, open_cluster, reading
-from webhook.cli.terminal import Progress, say
+from webhook.cli.live_cluster import ClusterSelection, open_cluster, reading
+from webhook.cli.long_runs import Progress
+from webhook.cli.terminal import print_message
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.live import left_out_line, missing_kind_line, read_kinds, undecodable_line
 from webhook.cluster.resources import watched
@@ -24,12 +25,16 @@ from webhook.snapshot.open_file import load_snapshot
 
 
 class ClusterSource(Struct, frozen=True, kw_only=True):
-    """A cluster as it was read.
+    """A cluster in memory.
 
-    Shape: ``source`` is what people call it: ``cluster prod``, ``snapshot prod.jsonl``. ``missing`` has a line for each
-    kind that could not be read, with what is lost by it. ``namespace`` is where manifests go that name none, empty
-    where nobody knows. ``version`` is None where the cluster does not say, or runs a release that is not supported.
-    ``kept`` are the objects that were asked for, as they were read.
+    Attributes:
+        index: Its objects.
+        version: Its Kubernetes release. None if unknown or unsupported.
+        source: Its name in messages: ``cluster prod`` or ``snapshot prod.jsonl``.
+        missing: A line for each unreadable kind, with the consequence.
+        server: Its API server. None for a snapshot.
+        namespace: The namespace of the kubeconfig's context. Empty for a snapshot.
+        kept: Raw objects, as selected by ``keep``.
     """
 
     index: ClusterIndex
@@ -42,23 +47,28 @@ class ClusterSource(Struct, frozen=True, kw_only=True):
 
 
 def read_cluster(
-    given: Given,
+    selection: ClusterSelection,
     policy: Policy,
     progress: Callable[[int], None],
     *,
     as_version: KubernetesVersion | None = None,
     keep: Callable[[Item], bool] = lambda _item: False,
 ) -> ClusterSource | None:
-    """The cluster that the options name, if they name one; ``progress`` is told how many objects were read so far.
+    """Read the selected cluster. None without a selection. Prints a note for each unreadable kind or object.
 
-    Shape: ``keep`` says which objects are wanted as they are too; those of a live cluster have no line.
-    Unreadable objects is said on the standard error. Pods are measured as the cluster's own release does, unless
-    ``as_version`` names another.
-    Errors: CommandError with exit code 4 for a cluster that cannot be read, 3 for a snapshot.
+    Args:
+        selection: The options of the command line.
+        policy: Its ``workloads`` are read as well.
+        progress: Called with the number of objects so far.
+        as_version: Release whose rules measure pods. None for the cluster's own.
+        keep: Selects objects to keep as raw JSON. Those of a live cluster have line 0.
+
+    Raises:
+        CommandError: With exit code 4 for an unreadable cluster, 3 for an unreadable snapshot.
     """
-    if given.snapshot is not None:
-        return read_snapshot(given.snapshot, policy, as_version, keep)
-    return _from_cluster(given, policy, progress, as_version, keep) if given.live else None
+    if selection.snapshot is not None:
+        return read_snapshot(selection.snapshot, policy, as_version, keep)
+    return _from_cluster(selection, policy, progress, as_version, keep) if selection.live else None
 
 
 def read_snapshot(
@@ -67,35 +77,35 @@ def read_snapshot(
     as_version: KubernetesVersion | None,
     keep: Callable[[Item], bool] = lambda _item: False,
 ) -> ClusterSource:
-    """The cluster of a snapshot file, as in `read_cluster`."""
+    """Read the cluster of a snapshot file, as in `read_cluster`."""
     try:
         snapshot = load_snapshot(file, policy.workloads, as_version=as_version, keep=keep)
     except SnapshotError as error:
         raise CommandError(str(error), Exit.UNREADABLE) from error
     for line in snapshot.left_out:
-        say(line)
+        print_message(line)
     source = f"snapshot {file}"
     return ClusterSource(index=snapshot.index, version=snapshot.version, source=source, kept=snapshot.kept)
 
 
 def _from_cluster(
-    given: Given,
+    selection: ClusterSelection,
     policy: Policy,
     progress: Callable[[int], None],
     as_version: KubernetesVersion | None,
     wanted: Callable[[Item], bool],
 ) -> ClusterSource:
-    live, unreadable = open_cluster(given), list[str]()
+    live, unreadable = open_cluster(selection), list[str]()
     index, missing, kept = ClusterIndex(as_version or live.version or RECORDED, scoring=True), list[str](), list[Item]()
     index.taken_at = datetime.now(UTC).isoformat()
 
     def keep(raw: Raw, of: TypeMeta) -> tuple[TypeMeta, ApiObject] | None:
         item = Item(line=0, of=of, raw=raw)
         if wanted(item):
-            kept.append(Item(line=0, of=of, raw=raw.copy()))  # which lets go of the page that it is a part of
+            kept.append(Item(line=0, of=of, raw=raw.copy()))  # a copy does not keep the whole response alive
         try:
             value = decode_object(raw, of, policy.workloads)
-        except (ValueError, RecursionError) as error:  # as in the feed, such an object is treated as absent
+        except (ValueError, RecursionError) as error:  # absent, as in the feed
             unreadable.append(undecodable_line(of.kind, raw, str(error)))
             return None
         return None if value is None else (of, value)
@@ -109,7 +119,7 @@ def _from_cluster(
                 index.mark_missing(listing.resource, listing.refused)
                 missing.append(missing_kind_line(listing))
     for line in (*missing, *unreadable):
-        say(f"{live.source}: note: {line}")
+        print_message(f"{live.source}: note: {line}")
     return ClusterSource(
         index=index,
         version=live.version,
@@ -121,43 +131,42 @@ def _from_cluster(
     )
 
 
-def put(index: ClusterIndex, value: ApiObject, kind: str, where: str = "the input") -> None:
-    """Add an object of the input to the index. One that the index leaves out gets a note."""
+def add_to_index(index: ClusterIndex, value: ApiObject, kind: str, where: str = "the input") -> None:
+    """Add an object of the input to the index. Prints a note if the index skips it."""
     if why := index.apply("ADDED", value):
-        say(f"{where}: note: {left_out_line(kind, value, why)}")
+        print_message(f"{where}: note: {left_out_line(kind, value, why)}")
 
 
 def cluster_with_pods(
-    given: Given, frame: Frame, keep: Callable[[Item], bool], *, lost: str
+    selection: ClusterSelection, frame: Frame, keep: Callable[[Item], bool], *, lost: str
 ) -> tuple[ClusterSource, Context]:
-    """The cluster that the options name, and the context with its index, version and namespace.
-
-    A counter shows how far the cluster was read.
+    """Read the selected cluster with a progress counter, and return it with its context.
 
     Args:
-        given: The options that name the cluster.
-        frame: Its namespace, if any, must be one of the cluster.
+        selection: The options of the command line.
+        frame: Its namespace must exist in the cluster.
         keep: As in `read_cluster`.
-        lost: What cannot be had without nodes and pods.
+        lost: Ends the error if nodes or pods are missing, as in ``explain needs them``.
 
     Raises:
-        CommandError: As in `read_cluster` and `beside`, and where pods or nodes could not be read.
+        CommandError: As in `read_cluster` and `frame_with_cluster`, or without nodes or pods.
     """
     progress = Progress()
-    known = read_cluster(given, frame.policy, progress, as_version=frame.asked_version, keep=keep)
+    known = read_cluster(selection, frame.policy, progress, as_version=frame.asked_version, keep=keep)
     progress.close()
     if known is None or (missing := known.index.lacks("nodes", "pods")):
-        source, why = (known.source, missing) if known else ("evenspread", "no cluster")
+        source, why = (known.source, missing) if known else ("evenspread", "no cluster selected")
         code = Exit.CLUSTER if known is None or known.server is not None else Exit.UNREADABLE
         raise CommandError(f"{source}: {why}: {lost}", code)
-    frame = beside(known, frame)
+    frame = frame_with_cluster(known, frame)
     return known, frame.context(frame.namespace)
 
 
-def beside(known: ClusterSource, frame: Frame) -> Frame:
-    """The frame with the index, version and namespace of the cluster.
+def frame_with_cluster(known: ClusterSource, frame: Frame) -> Frame:
+    """Add the cluster's index, version and namespace to the frame.
 
-    Errors: CommandError with exit code 2 for a namespace that the cluster does not have, as far as these are known.
+    Raises:
+        CommandError: With exit code 2 if the cluster lacks the namespace.
     """
     namespace, names = frame.namespace, known.index.known_namespaces()
     if namespace and names and namespace not in names and not known.index.lacks("namespaces"):

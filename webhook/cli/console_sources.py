@@ -1,7 +1,6 @@
-"""The console over a file, or over the controller's scans.
+"""The console's data: from a file, or from the controller's scans.
 
-A file is looked through once: by `controller --snapshot` at its start, by `webhook --example` when the first page is
-asked for.
+A file is scanned once: by `controller --snapshot` at its start, by `webhook --example` for the first page.
 """
 
 import functools
@@ -43,79 +42,80 @@ _HOST, _PORT = "127.0.0.1", 8080
 
 
 def shown(scan: ClusterScan, policy: Policy, source: str, moment: str) -> Shown:
-    """A scan of one moment; without one, of now."""
+    """A scan with its source and time, for the console. An empty ``moment`` is now."""
     health = Health(ceiling=str(policy.ceiling), defaults_mode=str(policy.defaults.mode))
     return Shown(scan=scan, source=source, health=health, moment=moment or datetime.now(UTC).isoformat())
 
 
 def page(result: RunResult, policy: Policy, source: str, moment: str) -> Iterator[str]:
-    """A whole cluster as one HTML file."""
+    """A whole cluster as an HTML file."""
     if result.scan is not None:
         yield single_file(shown(result.scan, policy, source, moment), result.scan)
 
 
-def over_file(file: str, frame: Frame) -> Shown:
-    """What a snapshot shows, or what kubectl printed.
+def shown_file(file: str, frame: Frame) -> Shown:
+    """Scan a snapshot or output of kubectl for the console.
 
-    Errors: CommandError for a file in which no object can be read.
+    Raises:
+        CommandError: The file has no readable object.
     """
     read = [*read_files((file,), unpack=True)]
     result = examine_cluster(read, structs.replace(frame, cluster_version=stated_version(read)))
     print_faults(result.faults)
     if result.scan is None or result.index is None or not result.objects:
-        raise CommandError(f"{file}: no object in it can be read", Exit.UNREADABLE)
-    found = shown(result.scan, frame.policy, f"snapshot {Path(file).name}", stated_moment(read))
-    return structs.replace(found, groups=_groups(read, result.index, frame.policy, found.moment))
+        raise CommandError(f"{file}: no readable object in this file", Exit.UNREADABLE)
+    scan = shown(result.scan, frame.policy, f"snapshot {Path(file).name}", stated_moment(read))
+    return structs.replace(scan, groups=_groups(read, result.index, frame.policy, scan.moment))
 
 
 def _groups(
     read: Sequence[File | InputFault], index: ReadOnlyIndex, policy: Policy, moment: str
 ) -> tuple[GroupWithStatus, ...] | None:
-    """The groups of the file, as the controller would tell of them; None where the file says nothing of groups."""
+    """The groups of the file, with the controller's status. None if the file lacks SpreadGroups."""
     if RESOURCE in index.lacking and not index.namespaces.all_groups():
         return None
-    looked = every_group(_selected_pods(read, index), index)
+    groups = every_group(_selected_pods(read, index), index)
     within = Context(policy=policy, version=index.version, index=index, now=moment)
-    return tuple(GroupWithStatus(each.group, _status(each, within)) for each in looked)
+    return tuple(GroupWithStatus(observed.group, _status(observed, within)) for observed in groups)
 
 
-def _status(of: GroupInput, within: Context) -> SpreadGroupStatus:
-    group, before = of.group, read_status(to_builtins(of.group.status))
+def _status(observed: GroupInput, within: Context) -> SpreadGroupStatus:
+    group, before = observed.group, read_status(to_builtins(observed.group.status))
     try:
-        return group_status(group, of.older, of.pods, before, within)
-    except Exception as error:  # noqa: BLE001 whatever one group does to us, the others are shown
+        return group_status(group, observed.older, observed.pods, before, within)
+    except Exception as error:  # noqa: BLE001 a bug on one group must not hide the others
         return unevaluated_status(f"failed by a bug: {type(error).__name__}", group.generation, before, within.now)
 
 
 def _selected_pods(read: Sequence[File | InputFault], index: ReadOnlyIndex) -> Iterator[Pod]:
-    """The pods of the file that any group selects; of others the index keeps what they count."""
+    """Yield the file's pods that a group selects. The index keeps only counts of pods."""
     selectors = {namespace: [*map(selector_of, groups)] for namespace, groups in index.namespaces.all_groups().items()}
     of_pods = TypeMeta(api_version="v1", kind="Pod")
     for manifest in CheckRun().manifests(read, duplicates=False) if selectors else ():
         if manifest.kind != "Pod" or manifest.namespace not in selectors:
             continue
         pod = decode_or_none(Raw(manifest.json_text), of_pods)
-        if isinstance(pod, Pod) and any(each.matches(pod.labels) for each in selectors[manifest.namespace]):
+        if isinstance(pod, Pod) and any(selector.matches(pod.labels) for selector in selectors[manifest.namespace]):
             yield pod
 
 
-def once(look: Callable[[], Shown]) -> Callable[[], Shown]:
-    """Look when it is first asked for; whoever asks meanwhile waits for the same answer."""
-    lock, kept = threading.Lock(), functools.cache(look)
+def computed_once(compute: Callable[[], Shown]) -> Callable[[], Shown]:
+    """Compute the value at the first call. Concurrent calls wait for it."""
+    lock, cached = threading.Lock(), functools.cache(compute)
 
-    def ask() -> Shown:
+    def get() -> Shown:
         with lock:
-            return kept()
+            return cached()
 
-    return ask
+    return get
 
 
-def of_scanner(
+def scanner_source(
     scanner: Scanner, elector: Elector, policy: Callable[[], Policy], authority: AuthorityUpkeep | None = None
 ) -> Callable[[], Shown]:
-    """What the controller's last scan found; a replica that stands by says who leads."""
+    """The controller's last scan. A standby replica shows the name of the leader."""
 
-    def ask() -> Shown:
+    def get() -> Shown:
         latest, feed, decided = scanner.latest, scanner.feed, policy()
         age = None if feed is None or not feed.synced else feed.age
         ends = None if authority is None else authority.expires
@@ -126,7 +126,8 @@ def of_scanner(
             cluster_age=age,
             certificate_days=None if ends is None else (ends - datetime.now(UTC)) / timedelta(days=1),
         )
-        waiting = "" if elector.leading else f"This replica stands by: {elector.holder or 'nobody'} leads, and scans."
+        leader = f"{elector.holder} leads and scans" if elector.holder else "no replica leads yet"
+        waiting = "" if elector.leading else f"This replica is on standby: {leader}."
         return Shown(
             scan=None if latest is None else latest.scan,
             source="the cluster",
@@ -137,15 +138,22 @@ def of_scanner(
             groups=tuple(scanner.groups.found.values()),
         )
 
-    return ask
+    return get
 
 
 def start(source: Callable[[], Shown], cluster: Sequence[str], bind: tuple[str, int] | None = None) -> str:
-    """Serve the console from a thread of this process, and say where.
+    """Serve the console from a thread of this process.
 
-    Shape: ``cluster`` are the options that name the same cluster for `simulate`. Without ``bind`` it is a free port of
-    this machine.
-    Errors: OSError if the address cannot be had.
+    Args:
+        source: The console's data.
+        cluster: Options with which `simulate` reads the same cluster.
+        bind: Host and port. None for a free port on 127.0.0.1.
+
+    Returns:
+        The console's URL.
+
+    Raises:
+        OSError: The address is not available.
     """
     host, port = bind or (_HOST, _PORT)
     app = create_console(source, Simulator(cluster), LOCAL_HOSTS | {f"[{host}]" if ":" in host else host})
@@ -154,11 +162,15 @@ def start(source: Callable[[], Shown], cluster: Sequence[str], bind: tuple[str, 
     except OSError:
         if bind is not None:
             raise
-        server = ConsoleServer(_HOST, 0, app)  # somebody else has the port
+        server = ConsoleServer(_HOST, 0, app)  # another program has the port
     server.start()
     return server.url
 
 
-def of_file(file: str, config: str | None, frame: Frame) -> tuple[Callable[[], Shown], Sequence[str]]:
-    """The source over a file, and the options that name it."""
-    return once(lambda: over_file(file, frame)), ("--snapshot", file, *(("--config", config) if config else ()))
+def file_source(file: str, config: str | None, frame: Frame) -> tuple[Callable[[], Shown], Sequence[str]]:
+    """The source for a file, and the options for `simulate` to read it."""
+    return computed_once(lambda: shown_file(file, frame)), (
+        "--snapshot",
+        file,
+        *(("--config", config) if config else ()),
+    )

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, or one clear line and a code if it cannot go on."""
+"""Exit codes, and the error for stopping a command."""
 
 from collections.abc import Iterable
 from enum import IntEnum
@@ -7,7 +7,7 @@ from webhook.core.text import did_you_mean
 
 
 class Exit(IntEnum):
-    """The exit codes, which are promises."""
+    """The exit codes. They are a promise to scripts."""
 
     FINE = 0
     FINDINGS = 1
@@ -15,11 +15,11 @@ class Exit(IntEnum):
     UNREADABLE = 3
     CLUSTER = 4
     OUR_FAULT = 5
-    INTERRUPTED = 130  # 128 + SIGINT, as a shell has it
+    INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 class CommandError(Exception):
-    """A command cannot go on: one clear line, and the exit code (usage or configuration, unless another is given)."""
+    """Stop the command with a message of one line and an exit code."""
 
     def __init__(self, message: str, code: int = Exit.USAGE) -> None:
         super().__init__(message)
@@ -27,6 +27,6 @@ class CommandError(Exception):
 
 
 def no_namespace(source: str, namespace: str, names: Iterable[str]) -> CommandError:
-    """The error about a namespace that does not exist."""
-    meant = did_you_mean(namespace, names, 3)
-    return CommandError(f"{source}: no namespace {namespace[:64]!r}{meant}", Exit.USAGE)
+    """The error for a namespace that does not exist."""
+    suggestion = did_you_mean(namespace, names, 3)
+    return CommandError(f"{source}: no namespace {namespace[:64]!r}{suggestion}", Exit.USAGE)

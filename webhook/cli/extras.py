@@ -1,4 +1,4 @@
-"""The extras of the distribution: what an installation lacks that came without one, and how to get it."""
+"""The optional dependencies of the distribution, and the error about a missing one."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -8,13 +8,12 @@ from webhook.cli.exit_codes import CommandError
 
 class _Extra(NamedTuple):
     name: str
-    purpose: str
+    purpose: str  # with the verb
 
 
-_CLUSTER = _Extra("cluster", "to read a cluster")
-_WEBHOOK = _Extra("webhook", "to serve and to judge certificates")
-# By the module whose import fails.
-_BROUGHT_BY: Mapping[str, _Extra] = {
+_CLUSTER = _Extra("cluster", "reading a cluster needs")
+_WEBHOOK = _Extra("webhook", "the servers and doctor need")
+_EXTRA_OF_MODULE: Mapping[str, _Extra] = {
     "kubernetes": _CLUSTER,
     "urllib3": _CLUSTER,
     "cryptography": _WEBHOOK,
@@ -26,12 +25,12 @@ _BROUGHT_BY: Mapping[str, _Extra] = {
 }
 
 
-def lacking(error: ModuleNotFoundError) -> CommandError | None:
-    """What to say where a failed import is an extra that is not installed; None for any other module."""
+def missing_extra(error: ModuleNotFoundError) -> CommandError | None:
+    """The error if the failed import belongs to an extra. None for any other module."""
     module = (error.name or "").partition(".")[0]
-    extra = _BROUGHT_BY.get(module)
+    extra = _EXTRA_OF_MODULE.get(module)
     if extra is None:
         return None
     return CommandError(
-        f"{extra.purpose} evenspread needs {module}, which is not installed; pip install 'evenspread[{extra.name}]'"
+        f"{extra.purpose} the package {module}, which is not installed: pip install 'evenspread[{extra.name}]'"
     )

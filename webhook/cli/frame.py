@@ -1,4 +1,4 @@
-"""What a command examines manifests with: policy, release, cluster, date."""
+"""The settings of a command's checks: policy, Kubernetes release, cluster and date."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,13 +14,19 @@ from webhook.core.policy.policy import Policy
 
 
 class Frame(Struct, frozen=True, kw_only=True):
-    """What objects are examined with, for a whole command.
+    """The settings of all checks in a command.
 
-    Shape: ``today`` is an ISO date; ``namespace`` is for objects that name none; ``rules`` are the only ones to report,
-    empty for all. ``index`` is None without a cluster. ``asked_version`` takes precedence over ``cluster_version``.
-    ``scalers`` are autoscalers in the input, ``patches`` the resolved paths of files that a kustomization
-    patches with, each with the type of its target if stated.
-    ``same_file`` has an index of each file with several workloads, by its name.
+    Attributes:
+        policy: The policy.
+        today: ISO date, for expired exemptions.
+        namespace: The namespace of objects without one.
+        rules: The rules to report. Empty for all.
+        index: The cluster. None without one.
+        asked_version: The release in --kube-version. It overrides ``cluster_version``.
+        cluster_version: The cluster's release.
+        scalers: Autoscalers in the input.
+        patches: Resolved paths of a kustomization's patch files, each with the type of its target if stated.
+        same_file: By file name, an index of each file with several workloads.
     """
 
     policy: Policy
@@ -36,11 +42,11 @@ class Frame(Struct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> KubernetesVersion:
-        """The release to examine for: as asked, else the cluster's, else the recorded one."""
+        """The release of the checks: the option's, else the cluster's, else the newest supported one."""
         return self.asked_version or self.cluster_version or RECORDED
 
     def context(self, namespace: str = "", file: str = "") -> Context:
-        """The same for the rules, of an object of this file that would be created in this namespace."""
+        """The context of the rules, for an object of this file in this namespace."""
         return Context(
             policy=self.policy,
             version=self.version,
@@ -53,5 +59,5 @@ class Frame(Struct, frozen=True, kw_only=True):
 
 
 def today() -> str:
-    """The date, in ISO format."""
+    """The date in UTC, in ISO format."""
     return datetime.now(UTC).date().isoformat()

@@ -1,4 +1,4 @@
-"""The policy that evenspread's installation in a live cluster uses: the ConfigMap of the chart."""
+"""The policy of the installation in a live cluster, from the chart's ConfigMap."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.live_cluster import CONFIG_MAP
-from webhook.cli.terminal import say
+from webhook.cli.terminal import print_message
 from webhook.cluster.connection import ClusterError, status_text
 from webhook.cluster.live import LiveCluster
 from webhook.config import POLICY_KEY, ConfigError, Loaded, config_map_policy
@@ -16,84 +16,90 @@ from webhook.core.text import listed
 
 _CHART = "helm.sh/chart"
 _LABELS = urlencode({"labelSelector": f"{APP_COMPONENT}=webhook"})
-# Users without rights on the whole cluster may have some in the namespace of docs/install.md.
-_PLACES = ("/api/v1/configmaps", "/api/v1/namespaces/evenspread/configmaps")
-_BUILT_IN = "the built-in policy applies; --config FILE selects another"
-_SHOWN = 3
+# Users without cluster-wide permissions may have some in the namespace of docs/install.md.
+_PATHS = ("/api/v1/configmaps", "/api/v1/namespaces/evenspread/configmaps")
+_BUILT_IN = "using the built-in policy; --config FILE selects another"
+_MAX_SHOWN = 3  # other installations in the line
 
 _ConfigMap = Mapping[str, Any]
 
 
 def installed_policy(live: LiveCluster, config: str | None, today: str) -> Loaded | None:
-    """The policy of the cluster's installation; None where the built-in one applies. One line names the choice.
+    """Read the policy of the installation. None for the built-in policy. A line on stderr names the choice.
 
     Args:
         live: The cluster.
-        config: ``configmap:NAMESPACE/NAME``; without it the chart's labels select.
-        today: An ISO date, for exemptions that are over.
+        config: ``configmap:NAMESPACE/NAME``. None selects by the chart's labels.
+        today: ISO date, for expired exemptions.
 
-    Errors: CommandError for a policy that evenspread refuses, and for a named ConfigMap that cannot be read.
+    Raises:
+        CommandError: The policy is invalid, or the named ConfigMap cannot be read.
     """
-    found = _named(live, config) if config else _labelled(live)
-    if found is None:
+    config_map = _named(live, config) if config else _labelled(live)
+    if config_map is None:
         return None
-    title = f"ConfigMap {_title(found)}"
+    title = f"ConfigMap {_title(config_map)}"
     try:
-        return config_map_policy(found.get("data") or {}, title=title, today=today)
+        return config_map_policy(config_map.get("data") or {}, title=title, today=today)
     except ConfigError as error:
-        wrong = f"{live.source}: {title} has a policy that evenspread refuses; correct it, or add --config FILE"
-        raise CommandError(f"{wrong}\n{error.render()}", Exit.USAGE) from error
+        message = f"{live.source}: the policy in {title} is invalid; correct it, or add --config FILE"
+        raise CommandError(f"{message}\n{error.render()}", Exit.USAGE) from error
 
 
 def _named(live: LiveCluster, config: str) -> _ConfigMap:
-    """The ConfigMap that --config names. Errors: CommandError."""
+    """The ConfigMap in --config.
+
+    Raises:
+        CommandError: It cannot be read.
+    """
     namespace, slash, name = config.removeprefix(CONFIG_MAP).partition("/")
     if not (namespace and slash and name) or "/" in name:
         raise CommandError(f"--config {config[:64]}: write it as {CONFIG_MAP}NAMESPACE/NAME")
     status, content, why = _get(live, f"/api/v1/namespaces/{quote(namespace)}/configmaps/{quote(name)}")
     if status != HTTPStatus.OK:
         raise CommandError(f"{live.source}: ConfigMap {namespace}/{name}: {why}", Exit.CLUSTER if not status else 2)
-    say(f"{live.source}: policy of ConfigMap {namespace}/{name}")
+    print_message(f"{live.source}: policy of ConfigMap {namespace}/{name}")
     return content
 
 
 def _labelled(live: LiveCluster) -> _ConfigMap | None:
-    """The first ConfigMap with the chart's labels."""
+    """The first ConfigMap with the chart's labels, registered ones first."""
     refused = ""
-    for path in _PLACES:
+    for path in _PATHS:
         status, content, why = _get(live, f"{path}?{_LABELS}")
         if status == HTTPStatus.OK:
             break
         refused = refused or why
     else:
-        say(f"{live.source}: note: ConfigMaps cannot be read ({refused}): {_BUILT_IN}")
+        print_message(f"{live.source}: note: ConfigMaps cannot be read ({refused}): {_BUILT_IN}")
         return None
-    found: list[_ConfigMap] = sorted(filter(_is_policy, content.get("items") or ()), key=_title)
-    if not found:
+    policies: list[_ConfigMap] = sorted(filter(_is_policy, content.get("items") or ()), key=_title)
+    if not policies:
         where = " in namespace evenspread" if refused else ""
-        say(f"{live.source}: note: no ConfigMap of the evenspread chart{where}: {_BUILT_IN}")
+        print_message(f"{live.source}: note: no ConfigMap of the evenspread chart{where}: {_BUILT_IN}")
         return None
-    line = ""
-    if len(found) > 1:
-        # Anybody can label a ConfigMap. Only administrators register webhooks.
+    suffix = ""
+    if len(policies) > 1:
+        # Many users can label a ConfigMap. Only administrators register webhooks.
         registered = _registered(live)
-        found.sort(key=lambda each: _title(each) not in registered)
-        others = listed([_title(each) for each in found[1:]], _SHOWN)
-        line = f", one of {len(found)} installations; --config {CONFIG_MAP}NAMESPACE/NAME selects another: {others}"
-    say(f"{live.source}: policy of ConfigMap {_title(found[0])}{line}")
-    return found[0]
+        policies.sort(key=lambda config_map: _title(config_map) not in registered)
+        others = listed([_title(config_map) for config_map in policies[1:]], _MAX_SHOWN)
+        count = len(policies)
+        suffix = f", one of {count} installations; --config {CONFIG_MAP}NAMESPACE/NAME selects another: {others}"
+    print_message(f"{live.source}: policy of ConfigMap {_title(policies[0])}{suffix}")
+    return policies[0]
 
 
 def _registered(live: LiveCluster) -> frozenset[str]:
-    """The Services that the API server asks, whose names the chart gives to its ConfigMaps too."""
+    """The registered Services. In the chart, they share their name with the ConfigMap."""
     _, content, _ = _get(live, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations")
     services = (
         webhook.get("clientConfig", {}).get("service") or {}
-        for each in content.get("items") or ()
-        for webhook in each.get("webhooks") or ()
+        for configuration in content.get("items") or ()
+        for webhook in configuration.get("webhooks") or ()
         if webhook.get("name") == "validate.evenspread.io"
     )
-    return frozenset(f"{each.get('namespace')}/{each.get('name')}" for each in services)
+    return frozenset(f"{service.get('namespace')}/{service.get('name')}" for service in services)
 
 
 def _is_policy(config_map: _ConfigMap) -> bool:
@@ -106,7 +112,7 @@ def _title(config_map: _ConfigMap) -> str:
 
 
 def _get(live: LiveCluster, path: str) -> tuple[int, _ConfigMap, str]:
-    """Status, content and the reason of a failure; status 0 without an answer."""
+    """Status, content and the reason of a failure. The status is 0 without an answer."""
     try:
         status, content = live.server.request("GET", path)
     except ClusterError as error:

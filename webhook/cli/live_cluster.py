@@ -1,4 +1,4 @@
-"""The live cluster that a command line selects: an API server from a kubeconfig, and errors if it cannot be read."""
+"""Connect to the live cluster in a kubeconfig, with helpful errors."""
 
 import os
 from collections.abc import Iterator
@@ -10,23 +10,30 @@ from shlex import quote
 from msgspec import Struct
 
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cli.terminal import say
+from webhook.cli.terminal import print_message
 from webhook.cluster.connection import SERVICE_ACCOUNT, Account, ApiServer, ClusterError, chosen_context
 from webhook.cluster.live import LiveCluster, UnreadableClusterError, unreachable_error
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.text import one_line
 
-CONFIG_MAP = "configmap:"  # begins a --config that names the ConfigMap of an installation, not a file
+CONFIG_MAP = "configmap:"  # prefix of a --config with a ConfigMap instead of a file
 _KUBECONFIG = "~/.kube/config"
-_ELSEWHERE = "--context and --kubeconfig choose another cluster, --snapshot reads a file"
-_NO_KUBECONFIG = "name one with --kubeconfig, or read a file with --snapshot"
+_ELSEWHERE = "use --context or --kubeconfig for another cluster, --snapshot for a file"
+_NO_KUBECONFIG = "add --kubeconfig FILE, or read a file with --snapshot FILE"
+_MAX_RELEASE_CHARS = 64
 
 
-class Given(Struct, frozen=True, kw_only=True):
-    """The options that select a cluster, as given on the command line.
+class ClusterSelection(Struct, frozen=True, kw_only=True):
+    """The options that select a cluster.
 
-    Shape: ``opened`` is what `open_cluster` returned or raised for them, where it was called already.
+    Attributes:
+        snapshot: --snapshot.
+        cluster: --cluster.
+        kubeconfig: --kubeconfig.
+        context: --context.
+        user: --as.
+        opened: The result or error of an earlier `open_cluster`.
     """
 
     snapshot: str | None = None
@@ -38,26 +45,27 @@ class Given(Struct, frozen=True, kw_only=True):
 
     @property
     def live(self) -> bool:
-        """Whether they select an API server."""
+        """Whether the options select an API server."""
         return self.cluster or any((self.kubeconfig, self.context, self.user))
 
     @property
-    def words(self) -> str:
-        """The options again, for a command to copy; empty if they select the default cluster."""
+    def as_options(self) -> str:
+        """The options as text, for a command to copy. Empty for the default cluster."""
         named = {"snapshot": self.snapshot, "kubeconfig": self.kubeconfig, "context": self.context, "as": self.user}
         return "".join(f" --{option} {quote(value)}" for option, value in named.items() if value)
 
 
-def open_cluster(given: Given) -> LiveCluster:
-    """Connect to the cluster that the options select, and request its release.
+def open_cluster(selection: ClusterSelection) -> LiveCluster:
+    """Connect to the selected cluster and request its release.
 
-    Errors: CommandError with exit code 4.
+    Raises:
+        CommandError: With exit code 4.
     """
-    if isinstance(given.opened, CommandError):
-        raise given.opened
-    if given.opened is not None:
-        return given.opened
-    account = _account(given)
+    if isinstance(selection.opened, CommandError):
+        raise selection.opened
+    if selection.opened is not None:
+        return selection.opened
+    account = _account(selection)
     try:
         context = chosen_context(account)
         server = ApiServer(account)
@@ -70,36 +78,35 @@ def open_cluster(given: Given) -> LiveCluster:
         except ClusterError as error:
             raise unreachable_error(source, error) from error
     if status == HTTPStatus.UNAUTHORIZED:
-        raise CommandError(
-            f"{source}: {server.url}: 401 Unauthorized: log in again, or choose another user", Exit.CLUSTER
-        )
+        raise CommandError(f"{source}: {server.url}: 401 Unauthorized: log in again, or use another user", Exit.CLUSTER)
     release = answer.get("gitVersion")
     live = LiveCluster(
         server=server,
         source=source,
         namespace=context.namespace or DEFAULT_NAMESPACE,
-        release=one_line(release, 64) if isinstance(release, str) else "",
+        release=one_line(release, _MAX_RELEASE_CHARS) if isinstance(release, str) else "",
     )
     if live.version is None:
-        runs = f"runs {live.release}, which is not supported" if live.release else "does not say its release"
-        say(f"{source}: note: it {runs}: judged as Kubernetes {RECORDED}, or as --kube-version")
+        fault = f"Kubernetes {live.release} is not supported" if live.release else "its Kubernetes release is unknown"
+        print_message(f"{source}: note: {fault}: checked as {RECORDED}; --kube-version selects another release")
     return live
 
 
-def _account(given: Given) -> Account:
-    """The credentials: from a kubeconfig, found as kubectl does; in a pod without one, the service account."""
-    file = given.kubeconfig or os.environ.get("KUBECONFIG") or ""
-    nowhere = not (file or given.context or Path(_KUBECONFIG).expanduser().exists())
+def _account(selection: ClusterSelection) -> Account:
+    """The credentials in kubectl's kubeconfig. In a pod without a kubeconfig, the service account."""
+    file = selection.kubeconfig or os.environ.get("KUBECONFIG") or ""
+    nowhere = not (file or selection.context or Path(_KUBECONFIG).expanduser().exists())
     if nowhere and "KUBERNETES_SERVICE_HOST" in os.environ:
-        return Account(impersonate=given.user, service_account=SERVICE_ACCOUNT)
-    return Account(kubeconfig=file or _KUBECONFIG, context=given.context, impersonate=given.user)
+        return Account(impersonate=selection.user, service_account=SERVICE_ACCOUNT)
+    return Account(kubeconfig=file or _KUBECONFIG, context=selection.context, impersonate=selection.user)
 
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Turn errors of reading a cluster within the block into the end of the command.
+    """Turn errors of reading a cluster into errors of the command.
 
-    Errors: CommandError with exit code 4.
+    Raises:
+        CommandError: With exit code 4.
     """
     try:
         yield

@@ -1,6 +1,6 @@
-"""``evenspread COMMAND`` and ``kubectl evenspread COMMAND``: the entrance, and the one place where errors end.
+"""The entry point of ``evenspread COMMAND`` and ``kubectl evenspread COMMAND``, and the handler of all errors.
 
-Commands are imported only when they are run, so that each imports no more than it needs.
+A command is imported when it runs, so that it loads only its own dependencies.
 """
 
 import errno
@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cli.extras import lacking
+from webhook.cli.extras import missing_extra
 from webhook.core.text import did_you_mean
 
 _COMMANDS: Mapping[str, str] = {
@@ -34,11 +34,12 @@ _COMMANDS: Mapping[str, str] = {
 }
 
 
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # the user's disk is full: no fault of evenspread
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_MAX_ERROR_CHARS = 256
 
 
 class _Commands(click.Group):
-    """The table above as a group of commands."""
+    """The commands in the table."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 click's signature
         return [*_COMMANDS]
@@ -68,35 +69,48 @@ class _Commands(click.Group):
 
 
 def _without_extra(name: str, error: ModuleNotFoundError) -> click.Command:
-    """A command in the list that can only say what it lacks."""
-    stopped = lacking(error)
-    if stopped is None:
+    """A placeholder for a command, which reports its missing extra."""
+    missing = missing_extra(error)
+    if missing is None:
         raise error
 
     def stop() -> None:
-        raise stopped
+        raise missing
 
-    anything = {"ignore_unknown_options": True, "help_option_names": []}
+    settings = {"ignore_unknown_options": True, "help_option_names": []}
     rest = click.Argument(["rest"], nargs=-1, type=click.UNPROCESSED, expose_value=False)
-    return click.Command(name, context_settings=anything, params=[rest], callback=stop, short_help=f"({stopped})")
+    return click.Command(name, context_settings=settings, params=[rest], callback=stop, short_help=f"({missing})")
 
 
-@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    help="""Find faults in topologySpreadConstraints before Kubernetes does, and explain Pending pods.
+
+\b
+  evenspread check manifests/            check manifests
+  evenspread audit --cluster             check a cluster
+  evenspread explain deployment/web      find out why a pod is Pending
+  evenspread simulate web.yaml           check whether all replicas fit
+
+No command changes a cluster, except the two servers. doctor, explain, plan, simulate, skew and snapshot read the
+kubeconfig's current cluster unless you select another or add --snapshot.""",
+)
 @click.version_option(package_name="evenspread", prog_name="evenspread", message="%(prog)s %(version)s")
 def evenspread() -> None:
-    """Say what Kubernetes will make of topologySpreadConstraints, before it does."""
+    """Run a command of evenspread."""
 
 
 def run() -> None:
-    """Run the command line; the console script."""
+    """Run the command line. This is the console script."""
     _import_msgspec()
     sys.exit(main(sys.argv[1:]))
 
 
 def _import_msgspec() -> None:
-    """Import msgspec without typing_extensions, which is an eighth of the start of a short command.
+    """Import msgspec without typing_extensions, which takes an eighth of the start of a short command.
 
-    msgspec takes it where it is there, but from Python 3.11 on `typing` has all that it needs of it.
+    msgspec imports it if it is installed. From Python 3.11, `typing` has everything that msgspec needs.
     """
     if "typing_extensions" in sys.modules:
         return
@@ -108,11 +122,8 @@ def _import_msgspec() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run one command line.
-
-    Errors: none; whatever goes wrong is a line on the standard error and an exit code.
-    """
-    # A name in the input may hold what the terminal's encoding cannot show.
+    """Run a command line and return its exit code. Errors become a line on stderr."""
+    # Names in the input may contain characters outside the terminal's encoding.
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -123,7 +134,7 @@ def main(arguments: list[str]) -> int:
 
 
 def exit_code_of(command: Callable[[], object]) -> int:
-    """Run a command; returns its exit code, whatever happens."""
+    """Run a command and return its exit code. Never raises, except with EVENSPREAD_DEBUG."""
     try:
         result = command()
     except click.ClickException as error:
@@ -134,32 +145,30 @@ def exit_code_of(command: Callable[[], object]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the results has seen enough. Python would complain once more when it flushes.
+        # The reader closed the pipe. Without this, Python would report it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.FINE
-    except Exception as error:  # noqa: BLE001 the one boundary: a traceback helps nobody at a terminal
-        return _our_fault(error)
+    except Exception as error:  # noqa: BLE001 a line instead of a traceback
+        return _report_bug(error)
     return result if isinstance(result, int) else Exit.FINE
 
 
 def _stop(stopped: CommandError) -> int:
-    from webhook.cli.terminal import say  # noqa: PLC0415 most commands end otherwise
+    from webhook.cli.terminal import print_message  # noqa: PLC0415 only needed for errors
 
-    say(f"evenspread: {stopped}")
+    print_message(f"evenspread: {stopped}")
     return stopped.code
 
 
-def _our_fault(error: Exception) -> int:
-    lacks = lacking(error) if isinstance(error, ModuleNotFoundError) else None
-    if lacks is not None:
-        return _stop(lacks)
-    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+def _report_bug(error: Exception) -> int:
+    missing = missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
+    if missing is not None:
+        return _stop(missing)
+    if isinstance(error, OSError) and error.errno in _DISK_FULL:
         click.echo(f"evenspread: the results could not be written: {error.strerror}", err=True)
         return Exit.OUR_FAULT
     if os.environ.get("EVENSPREAD_DEBUG"):
         raise error
-    what = f"{type(error).__name__}: {str(error).splitlines()[0][:256] if str(error) else ''}"
-    click.echo(
-        f"evenspread: a fault of evenspread itself, please report it ({what}); EVENSPREAD_DEBUG=1 shows where", err=True
-    )
+    text = f"{type(error).__name__}: {str(error).splitlines()[0][:_MAX_ERROR_CHARS] if str(error) else ''}"
+    click.echo(f"evenspread: a bug in evenspread, please report it ({text}); EVENSPREAD_DEBUG=1 shows where", err=True)
     return Exit.OUR_FAULT

@@ -1,4 +1,4 @@
-"""Options that several commands have, and what they turn into."""
+"""Options of several commands, as decorators that turn them into values."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.formats import FORMATS
 from webhook.cli.frame import Frame, today
-from webhook.cli.live_cluster import CONFIG_MAP, Given, open_cluster
+from webhook.cli.live_cluster import CONFIG_MAP, ClusterSelection, open_cluster
 from webhook.cli.parameters import VERSION
 from webhook.core.api.version import ANNOUNCED, RECORDED, SUPPORTED, KubernetesVersion
 from webhook.core.policy.policy import Mode, Policy
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
-class Results(Struct, frozen=True, kw_only=True):
-    """How findings are told: the format, the lowest severity that makes the exit code 1, and how much of the rest."""
+class ResultOptions(Struct, frozen=True, kw_only=True):
+    """The options for findings: --output, --report-api, --fail-on and --verbose."""
 
     output: str
     report_api: str
@@ -34,13 +34,13 @@ class Results(Struct, frozen=True, kw_only=True):
     verbose: bool = False
 
 
-class RuleId(click.ParamType[str]):
-    """The id of a rule, with a did-you-mean and completion."""
+class _RuleId(click.ParamType[str]):
+    """A rule id, with suggestions and completion."""
 
     name = "rule"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Take a known id, or refuse it as a usage error."""
+        """Return a known id. Anything else is a usage error."""
         if str(value) not in BY_ID:
             self.fail(f"no rule {str(value)[:64]!r}{did_you_mean(str(value), BY_ID)}", param, ctx)
         return str(value)
@@ -51,12 +51,12 @@ class RuleId(click.ParamType[str]):
         param: click.Parameter,  # noqa: ARG002 click's signature
         incomplete: str,
     ) -> list[CompletionItem]:
-        """The ids that begin so."""
+        """The ids with this prefix."""
         return [CompletionItem(rule.id, help=rule.title) for rule in BY_ID.values() if rule.id.startswith(incomplete)]
 
 
 def frame_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add --kube-version, --namespace and the options of `policy_option`, and pass their `Frame` to the command."""
+    """Add --kube-version, --namespace and --config. The command gets them as ``frame``."""
 
     @functools.wraps(command)
     def framed(*, policy: Policy, kube_version: KubernetesVersion | None, namespace: str, **rest: object) -> object:
@@ -66,8 +66,8 @@ def frame_options(command: Callable[..., object]) -> Callable[..., object]:
     return policy_option(_with(_FRAME, framed))
 
 
-def looking_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add --rule, --ceiling and `frame_options`, and pass their `Frame` to the command."""
+def review_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Add --rule, --ceiling and `frame_options`. The command gets them as ``frame``."""
 
     @functools.wraps(command)
     def narrowed(*, frame: Frame, rules: tuple[str, ...], ceiling: str | None, **rest: object) -> object:
@@ -80,20 +80,22 @@ def looking_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def policy_option(command: Callable[..., object]) -> Callable[..., object]:
-    """Add --config, and pass its policy to the command. Without it, pass the policy of the live cluster.
+    """Add --config. The command gets its policy as ``policy``, else the live cluster's.
 
-    Errors: exits with 2 where the configuration has faults, after printing each.
+    A faulty configuration ends the command with exit code 2, after printing its faults.
     """
 
     @functools.wraps(command)
     def decided(*, config: str | None, **rest: object) -> object:
-        given = rest.get("given")
+        selection = rest.get("selection")
         if config and not config.startswith(CONFIG_MAP):
             policy = _policy(config, today())
-        elif isinstance(given, Given) and given.live:
-            policy, rest["given"] = _installed(given, config)
+        elif isinstance(selection, ClusterSelection) and selection.live:
+            policy, rest["selection"] = _installed(selection, config)
         elif config:
-            raise click.UsageError(f"--config {CONFIG_MAP}NAMESPACE/NAME needs a live cluster: --cluster, or --context")
+            raise click.UsageError(
+                f"--config {CONFIG_MAP}NAMESPACE/NAME needs a live cluster: add --cluster or --context"
+            )
         else:
             policy = Policy()
         return command(policy=policy, **rest)
@@ -102,41 +104,44 @@ def policy_option(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def result_options(*more: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    """--output, --report-api, --fail-on, --verbose; the command gets them as ``results``.
+    """Add --output, --report-api, --fail-on and --verbose. The command gets them as ``results``.
 
-    Shape: ``more`` are formats that the command has besides those of all.
+    Args:
+        more: Further formats of this command.
     """
 
     def decorated(command: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(command)
-        def told(*, output: str, report_api: str, fail_on: str, verbose: bool, **rest: object) -> object:
-            results = Results(output=output, report_api=report_api, fail_on=fail_on, verbose=verbose)
+        def with_results(*, output: str, report_api: str, fail_on: str, verbose: bool, **rest: object) -> object:
+            results = ResultOptions(output=output, report_api=report_api, fail_on=fail_on, verbose=verbose)
             return command(results=results, **rest)
 
-        return output_option(*FORMATS, *more, text="Format of the results.")(_with(_RESULTS, told))
+        return output_option(*FORMATS, *more, text="Format of the results.")(_with(_RESULTS, with_results))
 
     return decorated
 
 
 def output_option(*formats: str, text: str = "Format.") -> Callable[[Callable[..., object]], Callable[..., object]]:
-    """--output, one of the formats; ``text`` is its help."""
+    """Add --output with these formats and this help text."""
     return click.option("-o", "--output", type=click.Choice(formats), default="text", show_default=True, help=text)
 
 
 def current_cluster_options(command: Callable[..., object]) -> Callable[..., object]:
-    """`cluster_options` of a command that reads the kubeconfig's current cluster where none of them is given."""
+    """Add `cluster_options`, with the kubeconfig's current cluster as default."""
 
     @functools.wraps(command)
-    def named(*, given: Given, **rest: object) -> object:
-        return command(given=structs.replace(given, cluster=True) if given == Given() else given, **rest)
+    def named(*, selection: ClusterSelection, **rest: object) -> object:
+        return command(
+            selection=structs.replace(selection, cluster=True) if selection == ClusterSelection() else selection, **rest
+        )
 
     return cluster_options(named)
 
 
 def cluster_options(command: Callable[..., object]) -> Callable[..., object]:
-    """--snapshot, --cluster, --kubeconfig, --context, --as; the command gets them as ``given``.
+    """Add --snapshot, --cluster, --kubeconfig, --context and --as. The command gets them as ``selection``.
 
-    Errors: a usage error for a file and a live cluster at once.
+    A snapshot together with a live cluster is a usage error.
     """
 
     @functools.wraps(command)
@@ -149,10 +154,12 @@ def cluster_options(command: Callable[..., object]) -> Callable[..., object]:
         user: str | None,
         **rest: object,
     ) -> object:
-        given = Given(snapshot=snapshot, cluster=cluster, kubeconfig=kubeconfig, context=context, user=user)
-        if given.live and snapshot is not None:
-            raise click.UsageError("--snapshot stands for a cluster; leave --cluster and its options out")
-        return command(given=given, **rest)
+        selection = ClusterSelection(
+            snapshot=snapshot, cluster=cluster, kubeconfig=kubeconfig, context=context, user=user
+        )
+        if selection.live and snapshot is not None:
+            raise click.UsageError("--snapshot and a live cluster exclude each other: remove one of them")
+        return command(selection=selection, **rest)
 
     return _with(_CLUSTER, named)
 
@@ -169,8 +176,8 @@ _CONFIG = click.option(
     envvar="EVENSPREAD_CONFIG",
     show_envvar=True,
     type=click.Path(),
-    help="Configuration: modes, ceilings, exemptions, further workload kinds. configmap:NAMESPACE/NAME reads it from a "
-    "live cluster.  [default: of a live cluster, the installed policy]",
+    help="The SpreadPolicy: modes, ceilings, exemptions, defaults. configmap:NAMESPACE/NAME reads it from a live "
+    "cluster.  [default: the policy installed in a live cluster, else the built-in one]",
 )
 
 _FRAME = (
@@ -185,7 +192,7 @@ _FRAME = (
         "--namespace",
         metavar="NAME",
         default="",
-        help="Namespace of KIND/NAME and of objects without one. audit checks only this namespace.",
+        help="Namespace of KIND/NAME and of objects without one. audit checks this namespace only.",
     ),
 )
 
@@ -193,15 +200,15 @@ _LOOKING = (
     click.option(
         "--rule",
         "rules",
-        type=RuleId(),
+        type=_RuleId(),
         metavar="ID",
         multiple=True,
-        help="Report only this rule. Repeat it for several.",
+        help="Report only this rule. Repeat it for more rules.",
     ),
     click.option(
         "--ceiling",
         type=click.Choice([str(mode) for mode in Mode]),
-        help="Highest mode of any rule, in place of the configured ceilings. With deny, every rule has its own mode.",
+        help="Limit the mode of all rules, in place of the configured ceilings. deny sets no limit.",
     ),
 )
 
@@ -210,14 +217,14 @@ _CLUSTER = (
         "--snapshot",
         metavar="FILE",
         type=click.Path(),
-        help="Read the cluster from this file: a snapshot, or output of kubectl (JSON, YAML).",
+        help="Read the cluster from a file: a snapshot, or output of kubectl (JSON, YAML).",
     ),
-    click.option("--cluster", is_flag=True, help="Read the kubeconfig's current cluster. Nothing is written to it."),
+    click.option("--cluster", is_flag=True, help="Read the kubeconfig's current cluster, without changing it."),
     click.option(
         "--kubeconfig",
         metavar="FILE",
         type=click.Path(),
-        help="Read the cluster of this kubeconfig.  [default: as kubectl]",
+        help="Read the cluster of this kubeconfig.  [default: the same as kubectl]",
     ),
     click.option("--context", metavar="NAME", help="Read the cluster of this context."),
     click.option("--as", "user", metavar="USER", help="Read as this user (impersonation)."),
@@ -229,20 +236,20 @@ _RESULTS = (
         type=click.Choice([str(api) for api in ReportApi]),
         default=str(ReportApi.OPEN_REPORTS),
         show_default=True,
-        help="API of the documents of -o report.",
+        help="API of the reports in -o report.",
     ),
     click.option(
         "--fail-on",
         type=click.Choice(["high", "medium", "low", "never"]),
         default="high",
         show_default=True,
-        help="Exit with 1 for findings of this severity or higher.",
+        help="Lowest severity with exit code 1.",
     ),
     click.option(
         "-v",
         "--verbose",
         is_flag=True,
-        help="List each file of a note. With text, also list the rules that were not evaluated.",
+        help="List each file of a note, and in text the rules that were not evaluated.",
     ),
 )
 
@@ -258,23 +265,23 @@ def _policy(file: str, today: str) -> Policy:
     return _warned(loaded)
 
 
-def _installed(given: Given, config: str | None) -> tuple[Policy, Given]:
-    """The policy of the installation in a live cluster, and the options with the cluster opened.
+def _installed(selection: ClusterSelection, config: str | None) -> tuple[Policy, ClusterSelection]:
+    """The policy of the installation in a live cluster, and the selection with its connection.
 
-    A cluster that cannot be opened is an error of the command, after its other arguments were checked.
+    A failed connection is kept in the selection, and reported after the command's arguments are checked.
     """
-    from webhook.cli.installed_policy import installed_policy  # noqa: PLC0415 offline work does without
+    from webhook.cli.installed_policy import installed_policy  # noqa: PLC0415 not needed offline
 
     try:
-        live = open_cluster(given)
+        live = open_cluster(selection)
     except CommandError as error:
-        return Policy(), structs.replace(given, opened=error)
+        return Policy(), structs.replace(selection, opened=error)
     loaded = installed_policy(live, config, today())
-    return Policy() if loaded is None else _warned(loaded), structs.replace(given, opened=live)
+    return Policy() if loaded is None else _warned(loaded), structs.replace(selection, opened=live)
 
 
 def _warned(loaded: "Loaded") -> Policy:
-    """Its policy, after printing the warnings about it."""
+    """Print the warnings about a policy and return it."""
     for warning in loaded.rendered_warnings():
         click.echo(warning, err=True)
     return loaded.policy

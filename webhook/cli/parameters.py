@@ -1,4 +1,4 @@
-"""Parameters of commands with a syntax of their own."""
+"""Parameter types of commands: durations, object names and Kubernetes releases."""
 
 import re
 from collections.abc import Callable
@@ -11,21 +11,21 @@ import click
 from webhook.core.api.version import parse_version
 
 _Value = TypeVar("_Value")
-# Go's notation, as in cert-manager's and Kubernetes' own durations.
+# Go's notation, as in Kubernetes and cert-manager.
 _DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?")
-# DNS subdomain names, as Kubernetes has them.
+# DNS subdomain names, as in Kubernetes.
 _NAME = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
 _OBJECT = re.compile(rf"({_NAME})/({_NAME})")
 
 
 class Parsed(click.ParamType[_Value]):
-    """A parameter that a function reads; the text of its ValueError is a usage error."""
+    """A parameter type with a parser. The parser's ValueError becomes a usage error."""
 
     def __init__(self, name: str, read: Callable[[str], _Value]) -> None:
         self.name, self._read = name, read
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> _Value:
-        """Read it, or refuse it as a usage error."""
+        """Parse the value. Anything invalid is a usage error."""
         if not isinstance(value, str):  # the default
             return cast("_Value", value)
         try:
@@ -35,25 +35,25 @@ class Parsed(click.ParamType[_Value]):
 
 
 def _object_name(text: str) -> tuple[str, str]:
-    found = _OBJECT.fullmatch(text)
-    if found is None:
+    match = _OBJECT.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text[:64]!r}: write it as NAMESPACE/NAME")
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 def _duration(text: str, shortest: timedelta) -> timedelta:
-    found = _DURATION.fullmatch(text)
-    if found is None or not text:
+    match = _DURATION.fullmatch(text)
+    if match is None or not text:
         raise ValueError(f"{text[:64]!r}: write it as 168h, 1h30m or 45s")
-    hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    read = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-    if read < shortest:
-        raise ValueError(f"{text[:64]!r}: at least {shortest.total_seconds():.0f}s")
-    return read
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    parsed = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    if parsed < shortest:
+        raise ValueError(f"{text[:64]!r}: the minimum is {shortest.total_seconds():.0f}s")
+    return parsed
 
 
 def duration(shortest: timedelta) -> Parsed[timedelta]:
-    """A duration in Go's notation: 168h, 1h30m, 45s; refused below the shortest that makes sense."""
+    """The parameter type of durations like 168h, 1h30m or 45s, with a minimum."""
     return Parsed("duration", partial(_duration, shortest=shortest))
 
 

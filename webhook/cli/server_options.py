@@ -1,4 +1,4 @@
-"""What the options of the two servers, webhook and controller, have in common."""
+"""Options of both servers, webhook and controller."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -14,12 +14,13 @@ from webhook.cluster.connection import Account, ApiServer, ClusterError
 from webhook.config import ConfigError, Loaded, load_policy
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
-_SHORTEST = timedelta(seconds=10)  # the Secret is read several times in a leaf's life
-_LAST_PORT = 65535  # TCP has 16 bits for it
+_SHORTEST = timedelta(seconds=10)  # the servers read the Secret several times in a leaf's life
+_LAST_PORT = 65535  # of TCP
+_MIN_LEAVES = 3  # lifetimes in a CA's: time to distribute the next CA before leaves use it
 
 
 def option(name: str, **settings: object) -> Callable[[_Command], _Command]:
-    """An option that can stand in the environment too: ``--drain-seconds`` as EVENSPREAD_DRAIN_SECONDS."""
+    """An option that can also be set in the environment: ``--drain-seconds`` as EVENSPREAD_DRAIN_SECONDS."""
     variable = f"EVENSPREAD_{name.partition('/')[0].lstrip('-').replace('-', '_').upper()}"
     return click.option(name, envvar=variable, show_envvar=True, **settings)  # type: ignore[arg-type]  # click's own kwargs
 
@@ -32,7 +33,7 @@ def ca_options(command: _Command) -> _Command:
             type=duration(_SHORTEST),
             default=LEAF_LIFE,
             metavar="DURATION",
-            help="Lifetime of certificates of that CA. Renewed after two thirds. [default: 168h]",
+            help="Lifetime of certificates of that CA. They are renewed after two thirds. [default: 168h]",
         ),
         option(
             "--ca-duration",
@@ -45,7 +46,7 @@ def ca_options(command: _Command) -> _Command:
             "--ca-secret",
             type=OBJECT_NAME,
             metavar="NAMESPACE/NAME",
-            help="The cluster's Secret with the CA. Filled if empty.",
+            help="Secret with the CA. If it is empty, a CA is created.",
         ),
     ):
         command = add(command)
@@ -53,25 +54,34 @@ def ca_options(command: _Command) -> _Command:
 
 
 def lives(ca_duration: timedelta, leaf_duration: timedelta) -> Lifetimes:
-    """What the two options come to.
+    """The lifetimes in both options.
 
-    Errors: click.UsageError where a CA would not outlive the change to the next one.
+    Raises:
+        click.UsageError: The CA would expire before leaves of the next one are in use.
     """
-    if ca_duration < 3 * leaf_duration:
-        raise click.UsageError("--ca-duration is less than three times --leaf-duration")
+    if ca_duration < _MIN_LEAVES * leaf_duration:
+        raise click.UsageError("--ca-duration must be at least three times --leaf-duration")
     return Lifetimes(authority=ca_duration, leaf=leaf_duration)
 
 
 def address(flag: str, text: str, example: str) -> tuple[str, int]:
-    """Read HOST:PORT. Errors: CommandError."""
+    """Parse HOST:PORT.
+
+    Raises:
+        CommandError: The text is something else.
+    """
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or int(port) > _LAST_PORT:
-        raise CommandError(f"{flag} {text}: write it as HOST:PORT, as in {example}")
+        raise CommandError(f"{flag} {text}: write it as HOST:PORT, for example {example}")
     return host.strip("[]"), int(port)
 
 
 def api_server(kubeconfig: str | None, context: str | None) -> ApiServer:
-    """The API server of a kubeconfig, or of the cluster around this pod. Errors: CommandError with exit code 4."""
+    """The API server in a kubeconfig, or the API server of this pod.
+
+    Raises:
+        CommandError: With exit code 4.
+    """
     try:
         return ApiServer(Account(kubeconfig=kubeconfig, context=context))
     except ClusterError as error:
@@ -79,8 +89,12 @@ def api_server(kubeconfig: str | None, context: str | None) -> ApiServer:
 
 
 def loaded_policy(file: str) -> Loaded:
-    """The policy of a file that is followed. Errors: CommandError for a file that has faults."""
+    """Read the policy file of a server.
+
+    Raises:
+        CommandError: The file has faults.
+    """
     try:
         return load_policy(file)
     except ConfigError as error:
-        raise CommandError(f"the configuration cannot be used\n{error.render()}") from error
+        raise CommandError(f"the configuration is invalid\n{error.render()}") from error

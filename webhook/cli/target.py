@@ -1,4 +1,4 @@
-"""What the words of a command line name: files, or one object of the cluster by KIND/NAME, and where it is found."""
+"""The target of a command: files, or one object of the cluster as KIND/NAME."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
@@ -34,7 +34,7 @@ _SHORT = {row.short: kind[1].lower() for kind, row in KINDS.items() if row.short
 
 
 class NamedObject(Struct, frozen=True, kw_only=True):
-    """An object of the cluster. ``groups`` are the API groups that have a kind of this name."""
+    """An object of the cluster. ``groups`` are all API groups with a kind of this name."""
 
     kind: str
     groups: tuple[str, ...]
@@ -43,11 +43,11 @@ class NamedObject(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """Its name in messages."""
+        """The object's name in messages."""
         return object_title(self.kind, self.namespace, self.name)
 
     def is_in(self, item: Item) -> bool:
-        """Whether this object of a snapshot is the one."""
+        """Whether a raw object is this one."""
         if item.of.kind != self.kind or group_of(item.of.api_version or "") not in self.groups:
             return False
         meta = read_meta(item.raw)
@@ -55,83 +55,92 @@ class NamedObject(Struct, frozen=True, kw_only=True):
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """What a command line names: files, or one object. Neither stands for all workloads of the cluster."""
+    """Files, or one object. With neither, the target is all workloads of the cluster."""
 
     files: tuple[str, ...] = ()
     named: NamedObject | None = None
 
     @property
     def everything(self) -> bool:
-        """Whether all workloads of the cluster are meant."""
+        """Whether the target is all workloads of the cluster."""
         return not self.files and self.named is None
 
     def in_namespace(self, namespace: str) -> "Target":
-        """The same with the object in another namespace."""
+        """The target with its object in this namespace."""
         return self if self.named is None else replace(self, named=replace(self.named, namespace=namespace))
 
 
 def read_target(words: Sequence[str], namespace: str, embedded: Iterable[EmbeddedKind]) -> Target:
-    """Read files, or KIND/NAME, which people write as two words too. ``namespace`` is that of the object.
+    """Parse files, KIND/NAME or KIND NAME.
 
-    Errors: click.UsageError for what is neither.
+    Args:
+        words: The arguments of the command.
+        namespace: The namespace of the object.
+        embedded: Kinds with pods, from the policy.
+
+    Raises:
+        click.UsageError: The words are neither files nor an object.
     """
     missing = [word for word in words if word != STDIN and not Path(word).exists()]
     if not missing:
         return Target(files=tuple(words))
-    named = None if words[2:] else parse("/".join(words), namespace, embedded)
+    named = None if words[2:] else parse_object("/".join(words), namespace, embedded)
     if named is not None:
         return Target(named=named)
     for word in missing:
-        if parse(word, namespace, embedded) is None:
-            what = "a file nor KIND/NAME of a kind that has pods, as deployment/web"
+        if parse_object(word, namespace, embedded) is None:
+            what = "a file nor a workload such as deployment/web"
             raise click.UsageError(f"{word[:64]!r} is neither {what}")
-    raise click.UsageError("give one KIND/NAME at a time; several workloads: their manifests as FILE…, or --all")
+    raise click.UsageError("use one KIND/NAME at a time; for several workloads, use their manifests or --all")
 
 
-def parse(text: str, namespace: str, embedded: Iterable[EmbeddedKind] = ()) -> NamedObject | None:
-    """Read ``deployment/web`` as kubectl does; None if it is not a kind that has pods."""
+def parse_object(text: str, namespace: str, embedded: Iterable[EmbeddedKind] = ()) -> NamedObject | None:
+    """Parse ``deployment/web`` like kubectl. None for a kind without pods."""
     kind, slash, name = text.partition("/")
     lowered = kind.partition(".")[0].lower()
     lowered = _SHORT.get(lowered, lowered)
-    known = {*TEMPLATED, *(group_kind(each.api_version, each.kind) for each in embedded)}
-    found = sorted((group, each) for group, each in known if each.lower() in (lowered, lowered.removesuffix("s")))
-    if not slash or not name or "/" in name or not found:
+    known = {*TEMPLATED, *(group_kind(own.api_version, own.kind) for own in embedded)}
+    matches = sorted((group, kind) for group, kind in known if kind.lower() in (lowered, lowered.removesuffix("s")))
+    if not slash or not name or "/" in name or not matches:
         return None
-    chosen = min(each for _, each in found)
-    groups = tuple(group for group, each in found if each == chosen)
+    chosen = min(kind for _, kind in matches)
+    groups = tuple(group for group, kind in matches if kind == chosen)
     return NamedObject(kind=chosen, groups=groups, namespace=namespace, name=name)
 
 
-def find(named: NamedObject, known: ClusterSource, *, guessed: bool) -> tuple[Raw | Mapping[str, object], TypeMeta]:
-    """The object on the API server or in the snapshot, with its type.
+def find_object(
+    named: NamedObject, known: ClusterSource, *, guessed: bool
+) -> tuple[Raw | Mapping[str, object], TypeMeta]:
+    """Find the object among the kept ones, else on the API server. Returns it with its type.
 
     Args:
         named: The object.
         known: The cluster.
-        guessed: Whether nobody named the namespace.
+        guessed: Whether the command line has no namespace.
 
     Raises:
-        CommandError: It does not exist, or the API server does not answer.
+        CommandError: The object does not exist, or the API server does not answer.
     """
     for item in filter(named.is_in, known.kept):
         return item.raw, item.of
-    found = None if known.server is None else in_cluster(named, known.server, known.source)
+    found = None if known.server is None else get_object(named, known.server, known.source)
     if found is None:
-        hint = "; -n names the namespace" * guessed
+        hint = "; use -n for another namespace" * guessed
         raise CommandError(f"{known.source}: no {named.title}{hint}", Exit.UNREADABLE)
     return found, stated_type(found)
 
 
-def in_cluster(wanted: NamedObject, server: ApiServer, source: str) -> Mapping[str, object] | None:
-    """The object on the API server; None if it does not exist.
+def get_object(wanted: NamedObject, server: ApiServer, source: str) -> Mapping[str, object] | None:
+    """Get the object from the API server. None if it does not exist.
 
-    Errors: CommandError with exit code 4 if the API server does not answer, or refuses.
+    Raises:
+        CommandError: With exit code 4 if the API server does not answer or refuses.
     """
     for group in wanted.groups:
-        found = _located(wanted, group, server, source)
-        if found is None:
+        location = _served_resource(wanted, group, server, source)
+        if location is None:
             continue
-        version, resource = found
+        version, resource = location
         path = f"{group_path(version)}/namespaces/{quote(wanted.namespace)}/{resource}/{quote(wanted.name)}"
         answer = _get(server, path, source)
         if answer is not None:
@@ -139,17 +148,17 @@ def in_cluster(wanted: NamedObject, server: ApiServer, source: str) -> Mapping[s
     return None
 
 
-def _located(wanted: NamedObject, group: str, server: ApiServer, source: str) -> tuple[str, str] | None:
-    """The API version that serves the kind, and its plural; None if the API server does not have it."""
+def _served_resource(wanted: NamedObject, group: str, server: ApiServer, source: str) -> tuple[str, str] | None:
+    """The API version and the plural of the kind. None if the API server does not serve it."""
     if group in NATIVE_GROUPS:
         return native_version((group, wanted.kind)), resource_name((group, wanted.kind))
     served = _get(server, f"/apis/{group}", source) or {}
     preferred = served.get("preferredVersion")
     version = preferred.get("groupVersion") if isinstance(preferred, dict) else None
-    listed = (_get(server, group_path(version), source) or {}).get("resources") if isinstance(version, str) else None
-    for each in listed if isinstance(listed, list) else ():
-        name = each.get("name")
-        if each.get("kind") == wanted.kind and isinstance(name, str) and "/" not in name:
+    resources = (_get(server, group_path(version), source) or {}).get("resources") if isinstance(version, str) else None
+    for resource in resources if isinstance(resources, list) else ():
+        name = resource.get("name")
+        if resource.get("kind") == wanted.kind and isinstance(name, str) and "/" not in name:
             return str(version), name
     return None
 

@@ -7,8 +7,8 @@ from faults import Raising, unfixable
 from manifest import workload
 from msgspec.structs import replace
 
-from webhook.cli.checking.results import Failure, RunResult, exit_code, print_failures
-from webhook.cli.checking.run import look
+from webhook.cli.checking.results import ReviewFailure, RunResult, exit_code, print_failures
+from webhook.cli.checking.run import examine_files
 from webhook.cli.checking.whole_cluster import examine_cluster
 from webhook.cli.exit_codes import Exit
 from webhook.cli.formats import renderer
@@ -53,8 +53,8 @@ def test_audit_keeps_the_report_on_the_whole_cluster(capsys):
     print_failures(broken.failures)
     assert capsys.readouterr().err == (
         "cluster.json: Deployment shop/cart: the rule selector-too-wide failed (RuntimeError: broken on purpose); "
-        "everything else was looked at\n"
-        "evenspread: a fault of evenspread itself, please report it; EVENSPREAD_DEBUG=1 shows where\n"
+        "everything else was checked\n"
+        "evenspread: a bug in evenspread, please report it; EVENSPREAD_DEBUG=1 shows where\n"
     )
 
 
@@ -79,7 +79,7 @@ def test_check_goes_on_after_an_object_that_nothing_can_be_done_with(capsys, mon
         def __getattr__(self, name):
             raise RuntimeError(name)
 
-    result = look(files, replace(FRAME, policy=_Unreadable()))
+    result = examine_files(files, replace(FRAME, policy=_Unreadable()))
     assert [(each.part, each.title) for each in result.failures] == [("the review", "Deployment shop/cart")]
     assert exit_code(result, "never") == Exit.OUR_FAULT
     monkeypatch.setenv("EVENSPREAD_DEBUG", "1")
@@ -96,9 +96,9 @@ def test_rules_that_were_not_asked_for_cannot_fail():
 
 def test_a_fix_that_raises_is_a_fault_of_its_rule(monkeypatch):
     files, only = [File("a.yaml", json.dumps(CART).encode())], replace(FRAME, rules=frozenset({"max-skew"}))
-    whole = look(files, only)
+    whole = examine_files(files, only)
     unfixable(monkeypatch)
-    broken = look(files, only)
+    broken = examine_files(files, only)
     assert rules(broken) == rules(whole)
     assert [(each.title, each.part) for each in broken.failures] == [("Deployment shop/cart", "the rule max-skew")]
     assert (exit_code(whole, "never"), exit_code(broken, "never")) == (Exit.FINE, Exit.OUR_FAULT)
@@ -114,7 +114,9 @@ def test_no_failure_no_word(capsys):
     [
         pytest.param(RunResult(faults=(InputFault(file="f", message="m"),)), Exit.UNREADABLE, id="only the input"),
         pytest.param(
-            RunResult(faults=(InputFault(file="f", message="m"),), failures=(Failure("f", "t", "r", ValueError()),)),
+            RunResult(
+                faults=(InputFault(file="f", message="m"),), failures=(ReviewFailure("f", "t", "r", ValueError()),)
+            ),
             Exit.OUR_FAULT,
             id="ours comes first",
         ),

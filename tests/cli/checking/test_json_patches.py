@@ -237,7 +237,7 @@ def test_nothing_is_written(run, tmp_path, option):
     _, out, err = run("check", option, "--write", "--config", "policy", ".")
     assert {name: (tmp_path / name).read_text() for name in files} == files
     assert not out
-    expected = "not written into JSON 6902 patches" if option == "--fix" else "left alone: 2 kustomize-patch\n"
+    expected = "does not edit JSON 6902 patches" if option == "--fix" else "skipped: 2 kustomize-patch\n"
     assert expected in err
 
 

@@ -100,7 +100,7 @@ def test_as_simulate_says_of_each(run, capsys):
 def test_the_page_has_a_line_for_each_zone(run):
     _, out, _ = run("audit", CLUSTER, "--summary")
     table = out.partition("PENDING IF ONE ZONE FAILS")[2].splitlines()
-    assert table[0].split() == ["OUT", "OF", "REACH", "GONE", "OF", "PODS"]
+    assert table[0].split() == ["UNREACHABLE", "GONE", "OF", "PODS"]
     assert [line.split()[0] for line in table[1:4]] == ["eu-central-1a", "eu-central-1b", "eu-central-1c"]
 
 

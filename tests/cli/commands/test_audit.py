@@ -104,7 +104,7 @@ class TestInputs:
 
         monkeypatch.setattr("sys.stdin", Terminal())
         assert main(["audit"]) == 2
-        assert "name a cluster with --cluster, or files; - is the standard input" in capsys.readouterr().err
+        assert "add --cluster, or FILE (- for the standard input)" in capsys.readouterr().err
 
     def test_the_standard_input_is_the_default(self, run):
         assert run("audit", "-o", "json", stdin=listed(*FAMILY))[0] == 1
@@ -145,7 +145,7 @@ class TestPage:
 
     def test_under_a_denying_ceiling(self, run):
         _, out, _ = run("audit", "--ceiling", "deny", "--rule", "max-skew", stdin=listed(*FAMILY, BROKEN))
-        assert "1 workload would be refused: Rollout shop/broken\n" in out
+        assert "the webhook would deny 1 workload: Rollout shop/broken\n" in out
         assert "max-skew  high      deny" in out
 
     def test_the_worst_stands_first_and_what_was_not_looked_at_last(self, run):
@@ -157,13 +157,15 @@ class TestPage:
         assert first.startswith("StatefulSet shop/worse ")
         assert second.startswith("Deployment shop/web ")
         assert "not evaluated" in last
-        assert "nothing would be refused, not even with --ceiling deny\n" in run("audit", stdin=listed(*FAMILY))[1]
+        assert (
+            "the webhook would deny no workload, even with --ceiling deny\n" in run("audit", stdin=listed(*FAMILY))[1]
+        )
 
     def test_what_is_only_recorded_is_marked(self, run):
         _, out, _ = run("audit", stdin=listed(*FAMILY))
         assert "\n  high    selector-not-self: hostname[0] counts" in out
         assert (
-            "\n  high    selector-not-self (only recorded): "
+            "\n  high    selector-not-self (audit only): "
             in run("audit", "--ceiling", "audit", stdin=listed(*FAMILY))[1]
         )
 
@@ -175,7 +177,7 @@ class TestPage:
             assert rows(out, "selector-not-self") == [f"{expected} selector-not-self"]
         _, out, _ = run("audit", "-n", "data", "--summary", stdin=listed(*FAMILY, other))
         assert out.startswith("6 objects: ")
-        assert "\n1 workload looked at\n" in out
+        assert "\n1 workload checked\n" in out
 
     def test_an_empty_list_is_an_answer(self, run):
         code, out, err = run("audit", stdin=listed())
@@ -184,7 +186,7 @@ class TestPage:
 
     def test_empty_input_is_an_answer(self, run):
         code, out, err = run("audit", stdin=b"")
-        assert (code, out, err) == (0, "nothing to check\n", "<stdin>:1:1: note: no Kubernetes object in it\n")
+        assert (code, out, err) == (0, "nothing to check\n", "<stdin>:1:1: note: no Kubernetes object in this file\n")
 
     def test_what_is_missing_is_said_where_nothing_was_read(self, run):
         code, out, _ = run("audit", stdin=listed()[:-3])
@@ -198,19 +200,20 @@ class TestPage:
         assert code == 0
         assert out == (
             "5 objects: 2 Pod, 1 Deployment, 1 ReplicaSet, 1 Node\n"
-            "1 workload looked at, and with them 3 objects that they made\n\nno findings\n"
-            "\n2 Pending pods: 2 for room\nPENDING NOW          PODS  CAUSE\nDeployment shop/web  2     capacity\n"
+            "1 workload checked, with 3 objects that they own\n\nno findings\n"
+            "\n2 Pending pods: 2 short of capacity\n"
+            "PENDING NOW          PODS  CAUSE\nDeployment shop/web  2     capacity\n"
         )
 
 
 PAGE = """\
 6 objects: 2 Pod, 1 Deployment, 1 ReplicaSet, 1 Node, 1 Rollout
-2 workloads looked at, and with them 3 objects that they made
+2 workloads checked, with 3 objects that they own
 
 2 findings in 2 workloads: 2 high
-1 workload would be refused under --ceiling deny: Rollout shop/broken
+with --ceiling deny, the webhook would deny 1 workload: Rollout shop/broken
 
-RULE               SEVERITY  MODE  FINDINGS  WORKLOADS  WHAT IS WRONG
+RULE               SEVERITY  MODE  FINDINGS  WORKLOADS  FAULT
 max-skew           high      warn         1          1  maxSkew must be set and positive
 selector-not-self  high      warn         1          1  the constraint's labelSelector does not match the workload's own pods
 
@@ -221,7 +224,7 @@ Rollout shop/broken       1       0       0
 WORST NAMESPACES    HIGH  MEDIUM     LOW
 shop                   2       0       0
 
-2 Pending pods: 2 for room
+2 Pending pods: 2 short of capacity
 PENDING NOW          PODS  CAUSE
 Deployment shop/web  2     capacity
 
@@ -279,7 +282,7 @@ class TestWhatTheInputDoesNotHold:
         assert rows(out, "spread-without-effect") == ["StatefulSet/web spread-without-effect"]
 
     def test_a_whole_cluster_says_what_memory_a_replica_takes(self, run):
-        said = "a replica of the webhook takes about 90 MiB beside this cluster\n"
+        said = "a webhook replica needs about 90 MiB of memory for this cluster\n"
         assert said in run("audit", stdin=snapshot(NAMED))[1]
         assert "MiB" not in run("audit", stdin=listed(NAMED))[1]
 
@@ -287,6 +290,6 @@ class TestWhatTheInputDoesNotHold:
         header = {"kind": "Snapshot", "missing": {"nodes": "403 Forbidden"}}
         lines = "\n".join(json.dumps(each) for each in (header, owned("StatefulSet", "web")))
         _, out, _ = run("audit", stdin=lines.encode())
-        assert re.search(r"\n5 rules not evaluated: for other reasons \(", out)
+        assert re.search(r"\n5 rules not evaluated: for other reasons;", out)
         _, out, _ = run("audit", "-v", stdin=lines.encode())
         assert re.search(r"\nnot evaluated, nodes: 403 Forbidden: .*group-cap", out)

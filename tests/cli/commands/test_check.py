@@ -70,7 +70,7 @@ class TestExitCodes:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["check"], "name the manifests to check: files, directories, patterns, or - for the standard input"),
+            (["check"], "add the manifests to check: files, directories, patterns, or - for the standard input"),
             (["chek"], "No such command 'chek'. Did you mean 'check'?"),
             (["check", "a", "--rule", "selector-nil"], "no rule 'selector-nil'; did you mean 'selector-null'?"),
             (["check", "a", "--kube-version", "1.12"], "1.12 is not supported. Use 1.31 to 1.37, or 1.38 as"),
@@ -106,14 +106,14 @@ class TestExitCodes:
         monkeypatch.delenv("EVENSPREAD_DEBUG", raising=False)
         assert main(["check", "-"]) == 5
         assert capsys.readouterr().err == (
-            "evenspread: a fault of evenspread itself, please report it (AttributeError: 'NoneType' object has no "
+            "evenspread: a bug in evenspread, please report it (AttributeError: 'NoneType' object has no "
             "attribute 'buffer'); EVENSPREAD_DEBUG=1 shows where\n"
         )
 
     def test_nothing_to_check(self, run):
         code, out, err = run("check", "-", stdin=b"# nothing\n")
         assert (code, out) == (0, "1 file, 0 objects, 0 workloads: nothing to check\n")
-        assert err == "<stdin>:1:1: note: no Kubernetes object in it\n"
+        assert err == "<stdin>:1:1: note: no Kubernetes object in this file\n"
 
     def test_no_file_is_left(self, run, tmp_path):
         write(tmp_path / "in" / "a.yaml", GOOD)
@@ -535,7 +535,7 @@ class TestBadFiles:
             assert "fixed selector-null" in out
             return
         assert "in/5.yaml: error: not written: the file is UTF-16 text; save it as UTF-8\n" in err
-        assert "; fix (by hand: the file is not written): labelSelector:" in err
+        assert "; fix (by hand: the file was not written): labelSelector:" in err
         assert (around / "5.yaml").read_bytes() == data
 
     @pytest.mark.parametrize(
@@ -574,7 +574,7 @@ class TestBadFiles:
         write(around / "5.yaml", "# nothing here yet\n")
         code, out, err = run("check", "in", "-o", "json", "--rule", "selector-null")
         assert (code, len(findings(out))) == (1, 2)
-        assert err == "in/5.yaml:1:1: note: no Kubernetes object in it\n"
+        assert err == "in/5.yaml:1:1: note: no Kubernetes object in this file\n"
 
     @pytest.mark.parametrize(
         ("old", "new", "line"),
@@ -592,7 +592,7 @@ class TestBadFiles:
         code, out, err = run("check", "in/5.yaml")
         assert (code, out) == (0, "1 file, 1 object, 1 workload: no findings\n")
         assert err.startswith(f"in/5.yaml:{line}:")
-        assert "note: a placeholder ${…} that nobody has filled in; check what envsubst" in err
+        assert "note: an unfilled placeholder ${…}; check the output of envsubst" in err
 
     def test_a_placeholder_in_what_is_piped_in_is_a_finding(self, run):
         manifest = b"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: ${REPLICAS}\n"
@@ -600,8 +600,8 @@ class TestBadFiles:
         assert code == 1
         assert "wrong-type" in out
         assert err == (
-            "<stdin>:5:3: note: a placeholder ${…} that nobody has filled in; "
-            "check what envsubst, kustomize or helm template prints\n"
+            "<stdin>:5:3: note: an unfilled placeholder ${…}; "
+            "check the output of envsubst, kustomize or helm template instead\n"
         )
 
     def test_a_name_that_is_no_text(self, run, around):

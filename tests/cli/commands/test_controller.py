@@ -47,19 +47,19 @@ def test_an_object_has_a_namespace_and_a_name(text):
 
 def test_a_ca_outlives_its_leaves():
     assert lives(timedelta(days=30), timedelta(days=10)).authority == timedelta(days=30)
-    with pytest.raises(click.UsageError, match="less than three times --leaf-duration"):
+    with pytest.raises(click.UsageError, match="at least three times --leaf-duration"):
         lives(timedelta(days=29), timedelta(days=10))
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ((), 2, "--lease says who acts, and --ca-secret, --deployment or --scan what is to be done"),
-        (SECRET, 2, "--lease says who acts"),
-        (LEASE, 2, "--ca-secret, --deployment or --scan"),
+        ((), 2, "add --lease, and at least one of --ca-secret, --deployment and --scan"),
+        (SECRET, 2, "add --lease, and at least one of"),
+        (LEASE, 2, "--ca-secret, --deployment and --scan"),
         (("--scan", *LEASE, "--scan-share", "0", "--kubeconfig", "/nowhere"), 2, "more than 0"),
-        (("--scan", *LEASE, "--scan-interval", "0s", "--kubeconfig", "/nowhere"), 2, "'0s': at least 1s"),
-        (("--scan", *LEASE, "--config", "/nowhere", "--kubeconfig", "/nowhere"), 2, "the configuration cannot be used"),
+        (("--scan", *LEASE, "--scan-interval", "0s", "--kubeconfig", "/nowhere"), 2, "'0s': the minimum is 1s"),
+        (("--scan", *LEASE, "--config", "/nowhere", "--kubeconfig", "/nowhere"), 2, "the configuration is invalid"),
         ((*SECRET, *LEASE), 2, "run it in a pod, or add --kubeconfig"),
         ((*SECRET, *LEASE, "--health-bind", "10251"), 2, "--health-bind 10251: write it as HOST:PORT"),
         ((*SECRET, *LEASE, "--kubeconfig", "/nowhere"), 4, "/nowhere"),
@@ -75,9 +75,12 @@ def test_a_start_that_cannot_be_says_why(arguments, code, said, capsys, monkeypa
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--cert", "x", "--key", "y"), "leave --cert and --key out"),
+        (("--cert", "x", "--key", "y"), "remove --cert and --key"),
         ((), "--ca-secret needs --tls-name"),
-        (("--tls-name", "a.b.svc", "--bind", "127.0.0.1:0", "--health-bind", "127.0.0.1:0"), "is read from a cluster"),
+        (
+            ("--tls-name", "a.b.svc", "--bind", "127.0.0.1:0", "--health-bind", "127.0.0.1:0"),
+            "--ca-secret needs a cluster",
+        ),
     ],
 )
 def test_the_webhook_takes_a_ca_of_the_cluster_or_a_certificate(arguments, said, capsys, monkeypatch):
@@ -97,7 +100,7 @@ def test_a_console_that_cannot_be_stops_nothing_else(tmp_path):
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=out, env=os.environ) as process:  # noqa: S603 ours
             try:
                 eventually(lambda: "the controller has started" in log.read_text(), 60)
-                assert f"no console at {console}: Address already in use" in log.read_text()
+                assert f"the console cannot listen at {console}: Address already in use" in log.read_text()
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(20) == 0
             finally:

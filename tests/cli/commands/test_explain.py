@@ -40,24 +40,24 @@ zone[0]  DoNotSchedule, maxSkew 1  spec.topologySpreadConstraints[0]
 
 zone[1]  ScheduleAnyway, maxSkew 1  spec.topologySpreadConstraints[1]
   counts app=web
-  a preference, which keeps no node away; minimum 0
+  a preference that rejects no node; minimum 0
   DOMAIN  PODS           ITS NODES
   z2         0  minimum   1 tainted dedicated:NoSchedule
   z1         1            2 over the limit of zone[0]
 
-NODES  FIRST FILTER THAT FAILS
+NODES  FIRST FAILING FILTER
     2  PodTopologySpread: node(s) didn't match pod topology spread constraints
        a, c: over the limit of zone[0]
     1  TaintToleration: node(s) had untolerated taint(s)
        b: tainted dedicated:NoSchedule
 
-fix, smallest first; with each of them a node admits this pod:
+fixes, smallest first; with each of them, a node admits this pod:
   add nodeTaintsPolicy: Honor                           2 nodes
   set maxSkew: 2                                        2 nodes
   remove zone[0]                                        2 nodes
   add toleration {key: dedicated, operator: Exists, effect: NoSchedule}  1 node
-to be written into Pod shop/new: the constraints of a Pod are immutable: delete
-  it, then create it with the change
+apply the first fix to Pod shop/new: the constraints of a Pod are immutable:
+  delete it, then create it with the change
 
 not evaluated: SchedulerConfiguration: disabled plugins, added node affinity,
   ignored resources, extenders
@@ -99,7 +99,7 @@ class TestThePage:
                 waiting("new", ZONE, cpu="9"),
                 [
                     "cause: capacity (no node it may use is large enough, even when empty)",
-                    "no change of its spread constraints alone helps",
+                    "changing only its spread constraints does not help",
                     "  a larger node than b (needs 9 cpu, but no node has more than 4 cpu)",
                 ],
                 id="no node is large enough",
@@ -155,7 +155,7 @@ class TestThePage:
                 [
                     "zoen[0]: no node has the label zoen; nodes have topology.kubernetes.io/zone",
                     "  no node has the key topology.kubernetes.io/zoen; nodes have topology.kubernetes.io/zone",
-                    "fix, smallest first; with each of them a node admits this pod:",
+                    "fixes, smallest first; with each of them, a node admits this pod:",
                     "  set topologyKey: topology.kubernetes.io/zone          2 nodes",
                 ],
                 id="a key that nodes have in other letters",
@@ -218,7 +218,7 @@ class TestThePage:
         objects = [*others, waiting("new", ZONE, cpu="2")]
         _, out, _ = ask("z1: a=1 | z2: b=0", "pod/new", "-n", "shop", objects=objects)
         assert "cause: capacity (with room 1 node would admit it)\n" in out
-        assert "a change of the cluster that helps:\n  room on b (needs 2 cpu: 1 cpu free on b)\n" in out
+        assert "change the cluster:\n  room on b (needs 2 cpu: 1 cpu free on b)\n" in out
 
     def test_many_domains_share_lines(self, ask):
         names = " ".join(f"n{number:02}=1" for number in range(30))
@@ -248,7 +248,7 @@ class TestThePage:
     def test_a_long_table_is_cut(self, ask):
         zones = " | ".join(f"z{number:02}: n{number}={number}" for number in range(1, 26))
         _, out, _ = ask(f"{zones} | z99: ~x=0", "pod/new", "-n", "shop", objects=[waiting("new", ZONE)])
-        assert "  and 6 more lines like these\n" in out
+        assert "  and 6 more lines\n" in out
 
     def test_many_reasons_are_cut(self, ask):
         """Before 1.35 the reason names the taint."""
@@ -282,7 +282,7 @@ class TestThePage:
             ),
             (
                 {"priority": 5},
-                "note: preemption is not tried: the pod has a priority, and pods of a lower one\n  may make room",
+                "note: preemption is not simulated: the scheduler may evict pods of lower\n  priority for this pod\n",
             ),
         ],
         ids=["gates", "another scheduler", "priority"],
@@ -341,7 +341,7 @@ class TestThePage:
         assert "no change of one field was found" not in out
 
     def test_colours_only_on_a_terminal(self, ask, monkeypatch):
-        monkeypatch.setattr("webhook.cli.commands.explain.command.colored", lambda _stream: True)
+        monkeypatch.setattr("webhook.cli.commands.explain.command.has_color", lambda _stream: True)
         _, out, _ = ask(TAINTED, "pod/new", "-n", "shop", objects=[waiting("new", ZONE)])
         assert "\033[31mno node admits it\033[0m" in out
 
@@ -453,7 +453,7 @@ class TestWhatAFixDoesToAllReplicas:
     def below(self, out):
         """What stands below the fixes, by the first word that tells them apart."""
         lines = out.splitlines()
-        start = next(number for number, line in enumerate(lines) if line.startswith("fix, smallest first"))
+        start = next(number for number, line in enumerate(lines) if line.startswith("fixes, smallest first"))
         return [line for line in lines[start:] if line.startswith("    ") and "replicas" in line]
 
     def test_of_a_manifest(self, ask):
@@ -569,7 +569,11 @@ class TestManifests:
     @pytest.mark.parametrize(
         ("manifest", "code", "told"),
         [
-            ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}, 3, "no pod and no workload in it"),
+            (
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}},
+                3,
+                "no pod and no workload in this file",
+            ),
             ({"kind": "Pod"}, 3, "not a Kubernetes object: it has no apiVersion"),
             (workload("Pod", "app=web", ZONE) | {"spec": {"containers": 7}}, 3, "cannot be handled as a Pod"),
         ],
@@ -615,7 +619,7 @@ class TestObjectsOfTheCluster:
         ("arguments", "told"),
         [
             (("pod/absent", "-n", "shop"), "no Pod shop/absent"),
-            (("pod/absent",), "no Pod default/absent; -n names the namespace"),
+            (("pod/absent",), "no Pod default/absent; use -n for another namespace"),
             (("sts/absent", "-n", "shop"), "no StatefulSet shop/absent"),
         ],
     )
@@ -659,11 +663,9 @@ class TestALiveCluster:
             file = api.kubeconfig(tmp_path)
             code, out, err = run("explain", "--kubeconfig", file, "--pending", "-A")
             assert (code, err) == (1, NOT_INSTALLED)
-            assert out.startswith("1 Pending pod in all namespaces: 1 waits for its spread constraints\n")
+            assert out.startswith("1 Pending pod in all namespaces: 1 blocked by spread constraints\n")
             # Pasted as it stands it asks the same cluster, as the same user.
-            assert out.endswith(
-                f"all there is to say of one pod: evenspread explain pod/two -n shop --kubeconfig {file}\n"
-            )
+            assert out.endswith(f"details of a pod: evenspread explain pod/two -n shop --kubeconfig {file}\n")
             _, out, _ = run("explain", "--kubeconfig", file, "--context", "x", "--as", "a b", "--pending", "-A")
             assert out.endswith(f" -n shop --kubeconfig {file} --context x --as 'a b'\n")
             code, out, _ = run("explain", "--kubeconfig", file, "pod/two", "-n", "shop")
@@ -671,7 +673,7 @@ class TestALiveCluster:
             code, _, err = run("explain", "--kubeconfig", file, "pod/absent", "-n", "shop")
             assert (code, err) == (3, f"{NOT_INSTALLED}evenspread: cluster x: no Pod shop/absent\n")
             _, _, err = run("explain", "--kubeconfig", file, "pod/two")
-            assert err == f"{NOT_INSTALLED}evenspread: cluster x: no Pod default/two; -n names the namespace\n"
+            assert err == f"{NOT_INSTALLED}evenspread: cluster x: no Pod default/two; use -n for another namespace\n"
 
     @pytest.mark.parametrize("waits", [False, True])
     def test_a_workload_of_a_list(self, run, tmp_path, waits):
@@ -696,7 +698,7 @@ class TestALiveCluster:
             file = api.kubeconfig(tmp_path)
             code, out, err = run("explain", "--kubeconfig", file, "--pending")
         assert (code, out) == (4, "")
-        assert "cluster x: nodes: 403 Forbidden: no verdict without them\n" in err
+        assert "cluster x: nodes: 403 Forbidden: explain needs them\n" in err
 
     def test_what_else_may_not_be_read_is_not_evaluated(self, run, tmp_path):
         with FakeApi() as api:
@@ -726,7 +728,7 @@ def test_the_schedulers_configuration_counts(ask, tmp_path):
         more = ("-n", "shop", "--config", str(tmp_path / "policy.yaml"))
         found, out, err = ask(TAINTED, *arguments, *more, objects=[waiting("new", ZONE)])
         assert (found, err) == (code, "")
-    assert "1 pod has a node that would take it: Pod shop/new" in out
+    assert "1 pod with a fitting node: Pod shop/new" in out
 
 
 def test_a_constraint_of_the_cluster_is_named_as_such(ask, tmp_path):
@@ -759,10 +761,10 @@ class TestUsage:
     @pytest.mark.parametrize(
         ("arguments", "told"),
         [
-            ((), "give one of them: FILE, KIND/NAME or --pending"),
-            (("pod/x", "--pending"), "give only one of them: FILE, KIND/NAME or --pending"),
-            (("pod/x", "-A"), "-A goes with --pending"),
-            (("absent.yaml",), "'absent.yaml' is neither a file nor KIND/NAME of a kind that has pods"),
+            ((), "use one of FILE, KIND/NAME and --pending"),
+            (("pod/x", "--pending"), "use only one of FILE, KIND/NAME and --pending"),
+            (("pod/x", "-A"), "-A needs --pending"),
+            (("absent.yaml",), "'absent.yaml' is neither a file nor a workload such as deployment/web"),
             (("configmap/x",), "'configmap/x' is neither a file nor"),
             (("pod/x/y",), "'pod/x/y' is neither a file nor"),
             (("pod", "x", "y"), "one object at a time"),
@@ -776,7 +778,7 @@ class TestUsage:
     def test_a_file_that_is_not_there_is_said_before_a_cluster_that_is_not(self, run):
         code, _, err = run("explain", "absent.yaml", "--kubeconfig", "absent")
         assert code == 2
-        assert "'absent.yaml' is neither a file nor KIND/NAME" in err
+        assert "'absent.yaml' is neither a file nor a workload" in err
         code, _, err = run("explain", "pod/x", "--kubeconfig", "absent")
         assert (code, err.partition(";")[0]) == (4, "evenspread: absent: no such kubeconfig")
 
@@ -789,7 +791,7 @@ class TestUsage:
     def test_a_snapshot_without_nodes(self, ask):
         code, _, err = ask("", "--pending")
         assert code == 3
-        assert "snapshot.jsonl: no nodes known: no verdict without them\n" in err
+        assert "snapshot.jsonl: no nodes known: explain needs them\n" in err
 
     def test_without_a_cluster_the_kubeconfigs_is_asked(self, run, monkeypatch, tmp_path):
         monkeypatch.setenv("HOME", str(tmp_path))
@@ -797,7 +799,7 @@ class TestUsage:
         monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
         code, _, err = run("explain", "--pending")
         assert code == 4
-        assert "no such kubeconfig; name one with --kubeconfig, or read a file with --snapshot" in err
+        assert "no such kubeconfig; add --kubeconfig FILE, or read a file with --snapshot FILE" in err
 
 
 def test_the_page_shows_what_it_prints(run, monkeypatch):
@@ -839,11 +841,11 @@ class TestWhatToEdit:
         ) in out
         assert "  counts app=web\n  3 of 3 counted pods are not from this workload: Deployment api\n" in out
         assert (
-            "fix, smallest first; with each of them a node admits this pod:\n"
+            "fixes, smallest first; with each of them, a node admits this pod:\n"
             "  set labelSelector: {matchLabels: {app: web, tier: front}}  1 node\n"
         ) in out
         assert (
-            f"the first, written into Deployment shop/web:\n  kubectl patch deployment web -n shop --type=json -p "
+            f"to apply the first fix to Deployment shop/web:\n  kubectl patch deployment web -n shop --type=json -p "
             f"'{self.PATCH}'\n"
         ) in out
 

@@ -80,12 +80,12 @@ def flat(out):
 def test_the_naive_fields_and_their_faults(plan):
     code, out, err = plan(group(), *map(shard, range(3)))
     assert (code, err) == (0, "")
-    assert "the caps taken for maxSkew (node 1 and zone 2)\n  can get stuck in 16% of the orders, so:" in out
-    assert "redis-2-0 -> c0 (c) then no node takes redis-2-1" in flat(out)
+    assert "the caps used as maxSkew (node 1 and zone 2)\n  can get stuck in 16% of the orders, for example:" in out
+    assert "redis-2-0 -> c0 (c) then no node admits redis-2-1" in flat(out)
     assert "\n  redis-0    #    #    .\n  redis-1    #    .    #\n  redis-2    .    #    #\n" in out
     assert flat(out).endswith(
-        "-o patch prints a command for each shard that there is, -o manifest all that there is to apply; a changed "
-        "template restarts its shard, so 3 workloads would"
+        "-o patch prints a command for each existing shard, -o manifest all objects; "
+        "applying the plan restarts the pods of 3 workloads"
     )
 
 
@@ -95,13 +95,13 @@ def test_fields_with_which_every_order_that_is_tried_gets_stuck(plan):
     own = cap | {"labelSelector": {"matchLabels": {"app": "redis"}}}
     nodes = "a: a0 a1 a2 | b: b0 b1 b2 | c: c0 c1 c2"
     _, out, _ = plan(group(9), *(shard(number, own) for number in range(9)), state=nodes)
-    assert "the fields of the templates (node 1)\n  can get stuck in every order that was tried, so:\n" in out
+    assert "the fields of the templates (node 1)\n  can get stuck in every tried order, for example:\n" in out
     lone = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "redis"}}}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [lone]}}
     code, out, _ = plan(group(9), *(shard(number, affinity=apart) for number in range(9)), state=nodes)
     assert code == 1
-    assert "can get stuck, though no cap can be broken" in out
-    assert "100% of the orders that were tried get stuck" in out
+    assert "can get stuck, but no order breaks a cap" in out
+    assert "100% of the tried orders get stuck" in out
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_few_orders_are_not_none_and_most_are_not_all(plan, monkeypatch, share, 
 
     monkeypatch.setattr(targets, "plan_answer", found)
     _, out, _ = plan(group(), *map(shard, range(3)))
-    assert f"can get stuck in {told} of the orders, so:\n" in out
+    assert f"can get stuck in {told} of the orders, for example:\n" in out
 
 
 def test_the_promised_shape(answer):
@@ -148,7 +148,7 @@ def test_the_promised_shape(answer):
 def test_the_patches_are_commands_of_kubectl(plan):
     code, out, err = plan(group(), shard(0), shard(1), arguments=("-o", "patch"))
     assert code == 0
-    assert err == "there is no patch for shards that nobody has written; -o manifest prints them\n"
+    assert err == "shards without a manifest have no patch; use -o manifest for them\n"
     commands = [shlex.split(line) for line in out.splitlines()]
     assert [each[:6] for each in commands] == [
         ["kubectl", "patch", "statefulset", f"redis-{number}", "-n", "shop"] for number in range(2)
@@ -169,9 +169,9 @@ def test_with_its_own_patches_a_template_can_no_longer_get_stuck(plan, answer):
 def test_a_config_map_of_the_field(plan):
     code, out, _ = plan(config_map())
     assert code == 0
-    assert out.startswith("group redis: 3 shards of 2 pods, which share no zone; 6 pods\n")
+    assert out.startswith("group redis: 3 shards of 2 pods that share no zone; 6 pods\n")
     assert (
-        "note: no workload with the labels app=redis and shard is known: pods are made up, and request nothing"
+        "note: no workload has the labels app=redis and shard, so the plan uses invented pods without requests"
         in flat(out)
     )
     assert flat(out).endswith(
@@ -222,8 +222,8 @@ def test_growing_leaves_the_templates_that_can_stay(plan):
     for name, before in three.items():
         assert five[name]["spec"]["template"] == before["spec"]["template"]
     out = plan(larger, *three.values(), state=nodes)[1]
-    assert "note: the fields of its templates keep the caps, and stay" in flat(out)
-    assert "no template that there is changes" in flat(out)
+    assert "note: the fields of the templates keep the caps and stay" in flat(out)
+    assert "no existing template changes" in flat(out)
 
 
 @pytest.mark.parametrize("on_node", ["1", "2", "3"])
@@ -249,8 +249,8 @@ def test_a_config_map_says_up_to_which_size_fields_stay(plan):
 
 def test_what_a_config_map_says_and_nobody_reads(plan):
     _, out, _ = plan(config_map(**{"max-pods-on-node": "1", "available-zones": "a,b,c,d"}))
-    assert "note: data[max-pods-on-node] is not read" in flat(out)
-    assert "note: no node takes a pod in d, which the group names" in flat(out)
+    assert "note: data[max-pods-on-node] is ignored" in flat(out)
+    assert "note: the group names d, but no node there admits a pod" in flat(out)
 
 
 def test_a_config_map_beside_its_workloads_takes_their_labels(answer):
@@ -271,7 +271,7 @@ def documents(out):
 def test_the_manifests_are_the_group_and_its_shards(plan, answer):
     code, out, err = plan(config_map(), arguments=("-o", "manifest"))
     assert (code, err) == (0, "")
-    assert out.count("# made up: give it your containers, volumes and Service\n") == 3
+    assert out.count("# invented: add your containers, volumes and Service\n") == 3
     found = documents(out)
     assert [*found] == [("SpreadGroup", "redis"), *(("StatefulSet", f"redis-{number}") for number in range(3))]
     assert {each["metadata"]["namespace"] for each in found.values()} == {"shop"}
@@ -287,7 +287,7 @@ def test_a_shard_that_nobody_has_written_is_as_the_first(plan):
     first["spec"]["selector"] = {"matchLabels": {"app": "redis", "shard": "0"}}
     first["spec"] |= {"serviceName": "redis-0", "volumeClaimTemplates": [{"metadata": {"labels": {"shard": "0"}}}]}
     code, out, err = plan(group(), first, arguments=("-o", "manifest"))
-    assert (code, err, out.count("# as redis-0; see whether more in it is of that shard alone\n")) == (0, "", 2)
+    assert (code, err, out.count("# copied from redis-0: check for other values of that shard\n")) == (0, "", 2)
     found = documents(out)
     made = found["StatefulSet", "redis-1"]["spec"]
     assert (made["serviceName"], made["replicas"]) == ("redis-1", 2)
@@ -352,7 +352,7 @@ def test_a_manifest_has_nothing_that_the_api_server_keeps(plan):
 @pytest.mark.parametrize(
     ("of", "state", "said"),
     [
-        pytest.param(group(9), "a: a0 a1 a2 | b: b0 b1 b2", "no fields can do", id="impossible"),
+        pytest.param(group(9), "a: a0 a1 a2 | b: b0 b1 b2", "no fields keep the caps", id="impossible"),
         pytest.param(
             group(9, caps=[], shard={"label": "shard", "neverShare": HOSTNAME}),
             "a: a0 a1",
@@ -363,7 +363,7 @@ def test_a_manifest_has_nothing_that_the_api_server_keeps(plan):
 )
 def test_a_plan_that_may_not_do_is_told_to_whoever_applies_it(plan, output, of, state, said):
     code, _, err = plan(of, state=state, arguments=("-o", output))
-    assert (code, err) == (1, f"group cache: {said}; -o text says more\n")
+    assert (code, err) == (1, f"group cache: {said} (-o text prints the reasons)\n")
 
 
 PINNED = {"0": ["b", "c"], "1": ["a", "c"], "2": ["a", "b"]}
@@ -396,17 +396,17 @@ def test_fields_that_are_stored_stay_as_the_controller_keeps_them(plan, answer):
     assert (code, constraints[0]["maxSkew"], constraints[0]["minDomains"]) == (0, 1, 1_000_000)
     assert more["derived"]["zones"].items() >= zones.items()
     _, out, _ = plan(group(5), objects=[there], state=nodes)
-    assert "note: the fields that are stored for it keep the caps, and stay" in out
+    assert "note: the stored fields keep the caps and stay" in out
 
 
 def test_who_restarts(plan):
     _, out, _ = plan(group(), shard(0), shard(1), arguments=("-o", "manifest"))
     first, second, third = list(yaml.safe_load_all(out))[1:]
     _, out, _ = plan(group(), first, second, third)
-    assert flat(out).endswith("-o manifest all that there is to apply; no template that there is changes")
+    assert flat(out).endswith("-o manifest all objects; no existing template changes")
     second["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["maxSkew"] = 2
     _, out, _ = plan(group(), first, second)
-    assert flat(out).endswith("a changed template restarts its shard, so 1 workload would")
+    assert flat(out).endswith("applying the plan restarts the pods of 1 workload")
 
 
 def test_fields_that_are_stored_and_break_a_cap_give_way(plan, answer):
@@ -433,15 +433,15 @@ def test_a_cluster_without_zones(plan):
     given = {key: value for key, value in config_map(**data)["data"].items() if value is not None}
     code, out, err = plan(config_map() | {"data": given}, state="n0 n1 n2 n3 n4 n5")
     assert (code, err) == (0, "")
-    assert out.startswith("group redis: 3 shards of 2 pods, which share no node; 6 pods\n")
-    assert "\n  nodes that take pods: 6\n" in out
+    assert out.startswith("group redis: 3 shards of 2 pods that share no node; 6 pods\n")
+    assert "\n  admitting nodes: 6\n" in out
 
 
 def test_eighteen_pods_break_the_cap(plan):
     data = {"cluster-size": "18", "max-pod-on-node": "5", "max-pod-in-zone": "8"}
     code, out, _ = plan(config_map(**data), state="a: a0 a1 a2 | b: b0 b1 b2 | c: c0 c1 c2")
     assert code == 0
-    assert "can put 9 pods into zone a, where 8 may be, so:" in out
+    assert "can place 9 pods in zone a, above its cap of 8, for example:" in out
     assert "maxSkew 5 with minDomains above the number of nodes: at most 5 pods on a node" in flat(out)
     assert "\n  pods       6    6    6  at most 8\n" in out
 
@@ -457,10 +457,10 @@ def test_the_group_of_the_cluster(plan):
     code, out, _ = plan(objects=objects, arguments=("--group", "cache"))
     assert code == 0
     assert out.count("group ") == 1
-    assert "note: 2 pods run already; all are placed anew here" in out
+    assert "note: 2 pods run already; the plan places all pods from the start" in out
     code, out, _ = plan(objects=objects[:5])
     assert [line for line in out.splitlines() if line.startswith("group ")] == [
-        f"group {name}: 3 shards of 2 pods, which share no zone; 6 pods" for name in ("cache", "other")
+        f"group {name}: 3 shards of 2 pods that share no zone; 6 pods" for name in ("cache", "other")
     ]
 
 
@@ -477,7 +477,7 @@ def test_the_group_of_a_live_cluster(run, tmp_path):
         code, out, err = run("plan", *where)
         assert (code, err) == (0, NOT_INSTALLED)
         assert [line.split(":")[0] for line in out.splitlines() if line.startswith("group ")] == ["group cache"]
-        assert "so 3 workloads would" in flat(out)
+        assert "restarts the pods of 3 workloads" in flat(out)
         api.forbidden.add("spreadgroups")
         code, _, err = run("plan", *where)
         assert (code, "spreadgroups: 403 Forbidden" in err) == (4, True)
@@ -528,8 +528,8 @@ def test_volumes_pin_their_shard(answer):
         pytest.param(
             [group(9)],
             "a: a0 a1 a2 | b: b0 b1 b2",
-            "no fields can do the caps allow only 8 in a and 8 in b: 16 of 18 pods "
-            "the nearest that fits, in every order: "
+            "no fields keep the caps the caps allow only 8 in a and 8 in b: 16 of 18 pods "
+            "the smallest changes that fit in every order: "
             "at most 9 of 18 pods in a zone",
             id="two zones",
         ),
@@ -537,13 +537,13 @@ def test_volumes_pin_their_shard(answer):
         pytest.param(
             [group(4)],
             SIX,
-            "node: maxSkew 1, the largest that lets no node hold more than 2 pods",
+            "node: maxSkew 1, the largest that limits each node to 2 pods",
             id="maxSkew",
         ),
         pytest.param(
             [group(9)],
             "a: a0 a1 a2 | b: b0 b1 b2 | c: c0 c1 c2 | d: d0 d1 d2",
-            "proof: with every number of pods placed, some node is open to each that is missing",
+            "proof: at every point of every order, a node admits each missing pod",
             id="room",
         ),
         pytest.param([group(15, caps=CAPS[1:])], SIX, "and 3 more shards", id="many shards"),
@@ -613,7 +613,7 @@ def test_two_groups_as_yaml(plan):
         ),
         pytest.param(
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "b"}},
-            "-: no SpreadGroup, and no ConfigMap with cluster-size",
+            "-: no SpreadGroup and no ConfigMap with cluster-size",
             id="another ConfigMap",
         ),
         pytest.param(
@@ -652,7 +652,7 @@ def test_what_an_operator_made_is_the_shard(plan):
     _, out, _ = plan(objects=[group(), *sets], arguments=("-o", "manifest"))
     made = [each for (kind, _), each in documents(out).items() if kind == "StatefulSet"]
     assert [each["spec"]["template"]["spec"]["containers"][0]["image"] for each in made] == ["redis:8"] * 3
-    assert "made up" not in out
+    assert "invented" not in out
 
 
 def test_no_shard_is_printed_over_another_workload(plan):
@@ -663,11 +663,11 @@ def test_no_shard_is_printed_over_another_workload(plan):
     _, out, err = plan(objects=there, arguments=("-o", "manifest"))
     assert [*documents(out)] == [("SpreadGroup", "cache"), ("StatefulSet", "redis-0")]
     assert err == "".join(
-        f"redis-{number} is there already, and no shard of the group: -o manifest prints none of that name\n"
+        f"workload redis-{number} exists but is not a shard of the group, so -o manifest skips the shard of this name\n"
         for number in (1, 2)
     )
     _, out, err = plan(objects=there)
-    assert (err, "note: redis-1 is there already, and no shard of the group" in flat(out)) == ("", True)
+    assert (err, "note: workload redis-1 exists but is not a shard of the group" in flat(out)) == ("", True)
     away = shard(1, namespace="away")
     _, out, err = plan(objects=[group(), shard(0), away], arguments=("-o", "manifest"))
     assert (err, [*documents(out)][1:]) == ("", [("StatefulSet", f"redis-{number}") for number in range(3)])
@@ -684,7 +684,7 @@ def test_what_is_no_shard_stops_no_plan(plan, kind, more):
         other["metadata"]["ownerReferences"] = [owner]
     code, out, err = plan(objects=[group(), other, *map(shard, range(3))])
     assert (code, err) == (0, "")
-    assert "so 3 workloads would" in flat(out)
+    assert "restarts the pods of 3 workloads" in flat(out)
 
 
 def test_a_file_that_cannot_be_read(run, tmp_path):
@@ -692,12 +692,13 @@ def test_a_file_that_cannot_be_read(run, tmp_path):
     (tmp_path / "bad.yaml").write_text("a: [")
     code, _, err = run("plan", "bad.yaml", "--snapshot", "cluster.jsonl")
     assert code == 3
-    assert "not all of the files could be read" in err
+    assert "some files could not be read, see the errors above" in err
 
 
 def test_a_file_that_is_not_there_is_said_before_a_cluster_that_is_not(run):
     code, _, err = run("plan", "absent.yaml", "--kubeconfig", "absent")
-    told = "absent.yaml: error: no such file or directory\nevenspread: not all of the files could be read\n"
+    told = "absent.yaml: error: no such file or directory\n"
+    told += "evenspread: some files could not be read, see the errors above\n"
     assert (code, err) == (3, told)
     code, _, err = run("plan", "--kubeconfig", "absent")
     assert (code, err.partition(";")[0]) == (4, "evenspread: absent: no such kubeconfig")
@@ -705,7 +706,7 @@ def test_a_file_that_is_not_there_is_said_before_a_cluster_that_is_not(run):
 
 def test_a_group_that_is_not_there(plan):
     code, _, err = plan(arguments=("--group", "nope"))
-    assert (code, "no SpreadGroup nope, and no ConfigMap with cluster-size" in err) == (3, True)
+    assert (code, "no SpreadGroup nope and no ConfigMap with cluster-size" in err) == (3, True)
 
 
 @pytest.mark.parametrize("output", ["text", "yaml", "manifest"])

@@ -35,8 +35,8 @@ zone[0]  DoNotSchedule, maxSkew 1
   b           3 -> 3     ###
   c           0 -> 0       minimum
 
-what would help Deployment shop/web, smallest first; with each of them all its
-  pods fit, in every order:
+fixes for Deployment shop/web, smallest first; with each of them, all its pods
+  fit in every order:
   add nodeTaintsPolicy: Honor
   set maxSkew: 5 (then one zone may have 5 more pods than another)
   set whenUnsatisfiable: ScheduleAnyway (then all pods may end up in one zone)
@@ -115,7 +115,7 @@ class TestThePage:
         assert code == 1
         assert "can get stuck: all 6 pods get a node in some orders, in others 1\n  stays Pending\n16 % of" in out
         assert (
-            "the shortest way there\n"
+            "the shortest order to this result\n"
             "  redis-0-0  -> a0 (zone a)\n"
             "  redis-0-1  -> b0 (zone b)\n"
             "  redis-1-0  -> a1 (zone a)\n"
@@ -281,19 +281,19 @@ class TestWhatHappensToTheCluster:
             pytest.param(["--lose", "zone"], 2, "'zone' is not KEY=VALUE, for example zone=b", id="no value"),
             pytest.param(["--taint", "a0=x"], 2, "'a0=x' is not NODE=KEY=VALUE:EFFECT", id="no effect"),
             pytest.param(["--add-nodes", "zone=a"], 2, "'zone=a' is not KEY=VALUE:NUMBER", id="no number"),
-            pytest.param([], 2, "give one of them: FILE, KIND/NAME, --all, or what happens", id="nothing"),
-            pytest.param(["--all", "--replicas", "3"], 2, "--replicas and --rollout go with FILE", id="of all"),
-            pytest.param(["--all", "deploy/web"], 2, "give only one of them", id="both"),
-            pytest.param(["no/such"], 2, "'no/such' is neither a file nor KIND/NAME", id="neither"),
+            pytest.param([], 2, "add FILE, KIND/NAME, --all, or an event", id="nothing"),
+            pytest.param(["--all", "--replicas", "3"], 2, "--replicas and --rollout need FILE", id="of all"),
+            pytest.param(["--all", "deploy/web"], 2, "use only one of", id="both"),
+            pytest.param(["no/such"], 2, "'no/such' is neither a file nor a workload", id="neither"),
             pytest.param(
                 ["deploy/web", "deploy/api"],
                 2,
-                "one KIND/NAME at a time; several workloads: their manifests as FILE…, or --all",
+                "one KIND/NAME at a time; for several workloads, use their manifests or --all",
                 id="two workloads",
             ),
-            pytest.param(["deploy/web", "no/such"], 2, "'no/such' is neither a file nor KIND/NAME", id="one of two"),
+            pytest.param(["deploy/web", "no/such"], 2, "'no/such' is neither a file nor a workload", id="one of two"),
             pytest.param(["deploy", "web"], 3, "no Deployment default/web", id="apart"),
-            pytest.param(["deploy/web"], 3, "no Deployment default/web; -n names the namespace", id="not there"),
+            pytest.param(["deploy/web"], 3, "no Deployment default/web; use -n for another namespace", id="not there"),
         ],
     )
     def test_that_cannot_be_asked(self, ask, arguments, code, message):
@@ -385,7 +385,7 @@ class TestWhosePods:
         (tmp_path / "s.jsonl").write_bytes(snapshot("a: a0"))
         (tmp_path / "d.json").write_text(json.dumps(web(kind="DaemonSet")))
         code, _, err = run("simulate", "d.json", "--snapshot", "s.jsonl")
-        assert (code, "nothing in it makes pods that look for a node" in err) == (3, True)
+        assert (code, "no workload whose pods need a node" in err) == (3, True)
 
 
 def terminating(name, on, kind="StatefulSet", owner="web", **more):
@@ -633,7 +633,7 @@ class TestWhatMakesRoom:
         _, out, _ = ask(there, **asked)
         assert (
             "\nor add 1 empty node like a0 in zone a and 1 empty node like b0 in zone b\n"
-            "\nor preempt 2 pods of lower priority, which the scheduler does by itself\n"
+            "\nor preempt 2 pods of lower priority (the scheduler does this itself)\n"
         ) in out
 
     def test_of_a_rollout_and_of_pods_that_wait(self, answer):
@@ -661,7 +661,7 @@ class TestWhatMakesRoom:
         assert (code, found["verdict"], found["cause"]) == (1, "does-not-fit", cause)
         _, out, _ = ask("a: a0 | b: ~b0", *asked, **given)
         assert ("web #2 waits, cause today: spread" in out) == (cause == "capacity")
-        assert ("nodes can be added here, so that the" in out) == (cause == "capacity")
+        assert ("(this cluster can add nodes" in out) == (cause == "capacity")
 
     def test_in_a_zone_that_has_no_node_yet(self, answer, policy):
         given = {"manifests": [web("zone hard 1 app=web minDomains:2", replicas=2)]}
@@ -748,7 +748,7 @@ class TestForecast:
 
     def test_stands_below_the_verdict(self, ask):
         code, out, _ = ask("a: a0 | b: b0", manifests=[web("zone hard 1 app=web", replicas=3)])
-        line = "by its scores the scheduler would most likely put 2 on a0, 1 on b0, or nodes as\n  good\n"
+        line = "by its scores, the scheduler most likely places 2 on a0, 1 on b0 (other nodes\n  tie)\n"
         assert (code, out.partition("\n")[2].startswith(line)) == (0, True)
 
     def test_is_left_out_where_no_order_places_all(self, ask):

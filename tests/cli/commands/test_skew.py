@@ -97,8 +97,8 @@ def test_one_namespace_or_all(ask):
     objects = [web(ZONE), web(ZONE, namespace="other")]
     assert len(json.loads(ask("a: a0=1", "-A", "-o", "json", objects=objects)[1])) == 2
     assert len(json.loads(ask("a: a0=1", "-n", "shop", "-o", "json", objects=objects)[1])) == 1
-    assert ask("a: a0=1", "-n", "shop")[:2] == (0, "no workload with pods of its own in shop\n")
-    assert ask("a: a0=1", "-A")[:2] == (0, "no workload with pods of its own in any namespace\n")
+    assert ask("a: a0=1", "-n", "shop")[:2] == (0, "no workload with running pods in shop\n")
+    assert ask("a: a0=1", "-A")[:2] == (0, "no workload with running pods in any namespace\n")
 
 
 def test_what_would_be_injected_is_compared_too(ask, tmp_path):
@@ -184,7 +184,7 @@ def test_it_counts_as_explain_does(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--watch", "--snapshot", "s.jsonl"), "--watch is for a live cluster, and --snapshot is a file"),
+        (("--watch", "--snapshot", "s.jsonl"), "--watch needs a live cluster: remove --snapshot"),
         (("--watch", "-o", "json"), "--watch prints text"),
     ],
 )
@@ -197,7 +197,7 @@ def test_without_pods_there_is_nothing_to_count(run, tmp_path):
     (tmp_path / "s.jsonl").write_text(json.dumps({"kind": "Snapshot", "resources": ["nodes"]}) + "\n")
     code, _, err = run("skew", "-A", "--snapshot", "s.jsonl")
     assert code == 3
-    assert err.endswith(": there is nothing to count without them\n")
+    assert err.endswith(": skew needs them\n")
 
 
 def test_pods_that_belong_to_no_workload_are_counted_all_the_same(ask):

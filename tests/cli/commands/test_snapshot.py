@@ -116,7 +116,7 @@ class TestALiveCluster:
     def test_files_or_a_cluster(self, run, kubeconfig):
         code, _, err = run("audit", "a.json", "--kubeconfig", kubeconfig)
         assert code == 2
-        assert "a live cluster, or files; not both" in err
+        assert "files and a live cluster exclude each other: remove one of them" in err
 
 
 class TestTheFile:
@@ -192,7 +192,7 @@ class TestAFileAsTheCluster:
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
         code, _, err = run("snapshot", "--snapshot", str(CLUSTER))
         assert code == 2
-        assert "name a file with -o, or send the output into one" in err
+        assert "add -o FILE, or redirect the output into a file" in err
 
     def test_a_list_says_what_it_does_not_hold(self, run):
         Path("pods.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": OBJECTS[-3:]}))

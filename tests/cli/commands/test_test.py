@@ -78,7 +78,7 @@ def test_the_ceiling_is_named_where_it_is_why(run, tmp_path):
     (tmp_path / "a.yaml").write_text("# expect: deny max-skew, selector-not-self\n" + MANIFEST)
     code, out, _ = run("test", ".", *RULES)
     assert code == 1
-    assert f"  + warn max-skew at {SKEW}  (deny, but the ceiling is lower)\n" in out
+    assert f"  + warn max-skew at {SKEW}  (configured as deny, but a ceiling lowers it)\n" in out
 
 
 def test_an_object_without_template_needs_no_expectation(run, tmp_path):
@@ -103,7 +103,7 @@ def test_the_diff(run, tmp_path):
 def test_what_to_write_where_nothing_stands(run, tmp_path):
     (tmp_path / "a.yaml").write_text(MANIFEST)
     _, out, _ = run("test", "a.yaml", *RULES)
-    assert "  no expectation; write above it: # expect: max-skew, selector-not-self\n" in out
+    assert "  no expectation; add this comment above the document: # expect: max-skew, selector-not-self\n" in out
 
 
 def test_all_as_expected(run, tmp_path):
@@ -122,7 +122,8 @@ def test_all_as_expected(run, tmp_path):
         ),
         pytest.param(
             "# expect: Max Skew!\n" + MANIFEST,
-            "a.yaml:1:1: error: not an expectation: 'Max Skew!'; write: # expect: [deny|warn|audit] RULE [at PATH]",
+            "a.yaml:1:1: error: invalid expectation 'Max Skew!'; "
+            "write it as # expect: [deny|warn|audit] RULE [at PATH]",
             id="no expectation",
         ),
         pytest.param(

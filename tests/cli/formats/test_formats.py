@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from webhook.cli.color import Paint
 from webhook.cli.commands.webhook.example import CLUSTER
-from webhook.cli.terminal import Paint
 
 ROOT = Path(__file__).parents[3]
 MANIFEST = """\
@@ -162,7 +162,7 @@ def test_text(rendered):
     assert "a b.yaml:11:5: topology-key-typo Pod a: exempted by evenspread.io/exempt\n" in out
     assert out.endswith(
         "1 file, 2 objects, 2 workloads: 2 findings (2 high), 1 exempted\n"
-        "1 rule not evaluated: without a cluster (--cluster, --snapshot) (-v names it)\n"
+        "1 rule not evaluated: without a cluster (add --cluster or --snapshot); -v lists it\n"
         "results are incomplete: 1 error in the input, see above\n"
     )
     heads = [line for line in out.splitlines() if line.startswith("a b.yaml")]
@@ -193,10 +193,13 @@ spec:
   template: {json.dumps({"spec": yaml.safe_load(MANIFEST.split("---", maxsplit=1)[0])["spec"]})}
 """
     _, brief, _ = run(*arguments, stdin=manifest.encode())
-    assert brief.splitlines()[-1] == "3 rules not evaluated: without a cluster (--cluster, --snapshot) (-v names them)"
+    assert (
+        brief.splitlines()[-1]
+        == "3 rules not evaluated: without a cluster (add --cluster or --snapshot); -v lists them"
+    )
     _, long, _ = run(*arguments, "-v", stdin=manifest.encode())
     rules = "group-cap, topology-key-partial, topology-key-unknown"
-    assert long.splitlines()[-1] == f"not evaluated, without a cluster (--cluster, --snapshot): {rules}"
+    assert long.splitlines()[-1] == f"not evaluated, without a cluster (add --cluster or --snapshot): {rules}"
 
 
 @pytest.mark.parametrize(
@@ -218,7 +221,7 @@ spec:
             "deny",
             {
                 "max-skew": "the webhook denies it",
-                "unknown-field": "the webhook does not look",
+                "unknown-field": "the webhook does not review it",
                 "selector-not-self": "the webhook warns",
                 "system-defaults-lost": "the webhook only records it",
             },
@@ -229,7 +232,7 @@ spec:
             "audit",
             {
                 "max-skew": "the webhook only records it",
-                "unknown-field": "the webhook does not look",
+                "unknown-field": "the webhook does not review it",
                 "selector-not-self": "the webhook only records it",
                 "system-defaults-lost": "the webhook only records it",
             },

@@ -92,7 +92,7 @@ def test_every_kind_is_reviewed_or_made_by_one_that_is():
 
 
 def test_every_abbreviation_finds_its_kind():
-    found = {row.short: target.parse(f"{row.short}/web", "shop") for row in KINDS.values() if row.short}
+    found = {row.short: target.parse_object(f"{row.short}/web", "shop") for row in KINDS.values() if row.short}
     assert {short: wanted.kind for short, wanted in found.items()} == {
         "po": "Pod",
         "rc": "ReplicationController",
@@ -146,7 +146,7 @@ print(json.dumps({
     ],
     "templates": [has_template("example.com/v2", "Fleet"), *constraint_paths("example.com/v2", "Fleet")],
     "index": [owner.kind, owner.replicas, len(owner.templates)],
-    "found": [target.parse("fl/f", "shop").title, target.parse("fleets/f", "shop").groups[0]],
+    "found": [target.parse_object("fl/f", "shop").title, target.parse_object("fleets/f", "shop").groups[0]],
     "registered": [rule["resources"] for rule in rules["rules"] if rule["apiGroups"] == ["example.com"]],
     "owners": any("'/Pod of example.com/Fleet'" in each["expression"] for each in rules["matchConditions"]),
 }))

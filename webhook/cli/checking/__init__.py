@@ -1,1 +1,1 @@
-"""What `check`, `audit` and `test` do with manifests: examine them, collect the results, fix them."""
+"""The checks behind `check`, `audit` and `test`: examine manifests and collect the results."""

@@ -1,4 +1,4 @@
-"""Objects of the input beside the one examined: autoscalers, SpreadGroups, workloads of its file, configuration."""
+"""Other objects of the input with an effect on checks: autoscalers, SpreadGroups, workloads, configuration."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, structs
 
-from webhook.cli.cluster_source import put
+from webhook.cli.cluster_source import add_to_index
 from webhook.config import ConfigError, ConfigFault, parse_policy, read_profiles
 from webhook.core.api.spread_group import API_VERSION, KIND, GroupMeta, SpreadGroup
 from webhook.core.api.types import ObjectMeta
@@ -26,7 +26,7 @@ from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest, read_manifests
 
-Json = Any
+Json = Any  # unchecked JSON of an autoscaler
 
 _AUTOSCALERS = (b"HorizontalPodAutoscaler", b"ScaledObject")
 # KEDA makes a HorizontalPodAutoscaler of it. Source: keda.sh/v1alpha1 ScaledObjectSpec, defaultHPAMaxReplicas.
@@ -35,20 +35,20 @@ _KEDA_DEFAULT_MAX_REPLICAS = 100
 
 
 def autoscalers(files: Iterable[File], namespace: str) -> Iterator[Autoscaler]:
-    """The readable autoscalers of the files. ``namespace`` is the default."""
-    for found in _objects(files, _AUTOSCALERS):
-        if (scaler := _autoscaler(found)) is not None:
-            meta = ObjectMeta(name=found.name, namespace=found.namespace or namespace)
+    """Yield the readable autoscalers of the files. ``namespace`` is the default."""
+    for manifest in _objects(files, _AUTOSCALERS):
+        if (scaler := _autoscaler(manifest)) is not None:
+            meta = ObjectMeta(name=manifest.name, namespace=manifest.namespace or namespace)
             yield structs.replace(scaler, metadata=meta)
 
 
 def _objects(files: Iterable[File], words: Sequence[bytes]) -> Iterator[Manifest]:
-    """The objects with any of these words. Files without any are not parsed."""
+    """Yield the objects with one of these words. Files without these words are not parsed."""
     for file in files:
         if any(word in file.data for word in words):
-            for found in read_manifests(file.name, file.data, duplicates=False, having=words):
-                if isinstance(found, Manifest):
-                    yield found
+            for item in read_manifests(file.name, file.data, duplicates=False, having=words):
+                if isinstance(item, Manifest):
+                    yield item
 
 
 def _autoscaler(manifest: Manifest) -> Autoscaler | None:
@@ -58,12 +58,12 @@ def _autoscaler(manifest: Manifest) -> Autoscaler | None:
     try:
         value: Json = msgspec.json.decode(manifest.value) if isinstance(manifest.value, bytes) else manifest.value
         spec = value.get("spec") or {}
-        return Autoscaler(spec=_of_keda(spec)) if kind == _SCALED_OBJECT else converted(value, Autoscaler)
+        return Autoscaler(spec=_keda_spec(spec)) if kind == _SCALED_OBJECT else converted(value, Autoscaler)
     except (msgspec.DecodeError, AttributeError, TypeError):
         return None
 
 
-def _of_keda(spec: Mapping[str, Json]) -> AutoscalerSpec:
+def _keda_spec(spec: Mapping[str, Json]) -> AutoscalerSpec:
     target = {"apiVersion": native_version(DEPLOYMENT), "kind": DEPLOYMENT[1], **(spec.get("scaleTargetRef") or {})}
     return AutoscalerSpec(
         scale_target_ref=converted(target, ScaleTarget),
@@ -72,20 +72,20 @@ def _of_keda(spec: Mapping[str, Json]) -> AutoscalerSpec:
 
 
 def spread_groups(files: Iterable[File], namespace: str) -> Iterator[SpreadGroup]:
-    """The readable groups of the files. ``namespace`` is the default."""
-    for found in _objects(files, (KIND.encode(),)):
-        if _is_group(found):
+    """Yield the readable SpreadGroups of the files. ``namespace`` is the default."""
+    for manifest in _objects(files, (KIND.encode(),)):
+        if _is_group(manifest):
             try:
-                group = decoder_of(SpreadGroup).decode(found.json_text)
+                group = decoder_of(SpreadGroup).decode(manifest.json_text)
             except (ValueError, RecursionError):
                 continue
             meta = group.metadata or GroupMeta()
-            where = found.namespace or namespace or DEFAULT_NAMESPACE
+            where = manifest.namespace or namespace or DEFAULT_NAMESPACE
             yield structs.replace(group, metadata=structs.replace(meta, namespace=where))
 
 
 def group_faults(manifest: Manifest) -> Iterator[InputFault]:
-    """The faults of a SpreadGroup, each at its field."""
+    """Yield the faults of a SpreadGroup, each at its field."""
     if not _is_group(manifest):
         return
     try:
@@ -99,31 +99,31 @@ def _is_group(manifest: Manifest) -> bool:
     return (manifest.api_version, manifest.kind) == (API_VERSION, KIND)
 
 
-# Every workload has this word. Files that have it only once hold no pair, and are not parsed here.
+# Every workload has this word. A file with a single occurrence has no second workload.
 _TEMPLATE = b"emplate"
 
 
 def same_file_indexes(files: Iterable[File], namespace: str, policy: Policy) -> dict[str, ClusterIndex]:
-    """An index of each file that may hold a pair of workloads, by the file's name.
+    """An index for each file with several workloads, by file name.
 
     Args:
         files: The input.
-        namespace: The namespace of objects that name none; may be empty.
+        namespace: The namespace of objects without one.
         policy: Its ``workloads`` are read as well.
     """
     indexes = {}
     for file in files:
         if CONSTRAINTS.encode() in file.data and file.data.count(_TEMPLATE) > 1:
             indexes[file.name] = index = ClusterIndex()
-            for found in _objects((file,), (_TEMPLATE,)):
-                if not has_template(found.api_version, found.kind, policy.workloads):
+            for manifest in _objects((file,), (_TEMPLATE,)):
+                if not has_template(manifest.api_version, manifest.kind, policy.workloads):
                     continue
-                owner = decode_or_none(Raw(found.json_text), found.type_meta, policy.workloads)
+                owner = decode_or_none(Raw(manifest.json_text), manifest.type_meta, policy.workloads)
                 if isinstance(owner, Owner):
-                    meta = structs.replace(owner.meta, namespace=found.namespace or namespace)
-                    put(index, structs.replace(owner, meta=meta), owner.kind, file.name)
+                    meta = structs.replace(owner.meta, namespace=manifest.namespace or namespace)
+                    add_to_index(index, structs.replace(owner, meta=meta), owner.kind, file.name)
             for group in spread_groups((file,), namespace):
-                put(index, group, "SpreadGroup", file.name)
+                add_to_index(index, group, "SpreadGroup", file.name)
     return indexes
 
 
@@ -135,55 +135,55 @@ _SCHEDULER_FILE = "schedulerConfiguration"
 
 
 def is_configuration(manifest: Manifest) -> bool:
-    """Whether an object is configuration that evenspread can check."""
+    """Whether evenspread checks an object as configuration."""
     group, kind = group_kind(manifest.api_version, manifest.kind)
-    # A wrong group of evenspread's own is a fault to report, not another project's kind.
+    # A wrong API group of evenspread is a fault, not a kind of another project.
     return (group, kind) == _SCHEDULER or (kind == _POLICY[1] and group.endswith("evenspread.io"))
 
 
 def configuration_faults(manifest: Manifest, today: str) -> Iterator[InputFault]:
-    """What is wrong with an object that is configuration, or with the configuration in a ConfigMap's texts.
+    """Yield the faults of a configuration, or of the configuration inside a ConfigMap.
 
     Args:
-        manifest: An object of any kind.
-        today: An ISO date, for exemptions that are over.
+        manifest: Any object.
+        today: ISO date, for expired exemptions.
     """
     if is_configuration(manifest):
         yield from _faults(manifest, today)
     elif (manifest.api_version, manifest.kind) == ("v1", "ConfigMap") and any(
         word in manifest.json_text for word in _CONFIGURATIONS
     ):
-        yield from _carried(manifest, today)
+        yield from _config_map_faults(manifest, today)
 
 
 def _faults(manifest: Manifest, today: str) -> Iterator[InputFault]:
-    """Faults as errors, warnings as notes. The scheduler file of a policy is not opened: it may be elsewhere."""
+    """Yield faults as errors and warnings as notes. A policy's scheduler file is not opened."""
     in_place = not (manifest.prefix or manifest.document.json)
     text = manifest.document.text.decode("utf-8", "replace") if in_place else json.dumps(json.loads(manifest.json_text))
-    found: Sequence[ConfigFault] = ()
-    is_wrong = False
+    faults: Sequence[ConfigFault] = ()
+    is_invalid = False
     try:
         if manifest.kind == _SCHEDULER[1]:
             read_profiles(text, file=manifest.file)
         else:
-            found = parse_policy(text, file=manifest.file, today=today, read=lambda _path: None).warnings
-            # Others compare the policy with the profiles of the file that is not opened.
-            found = () if any(each.path == _SCHEDULER_FILE for each in found) else found
+            faults = parse_policy(text, file=manifest.file, today=today, read=lambda _path: None).warnings
+            # The other warnings would compare the policy with the unopened scheduler file.
+            faults = () if any(warning.path == _SCHEDULER_FILE for warning in faults) else faults
     except ConfigError as error:
-        found, is_wrong = error.faults, True
-    for fault in found:
+        faults, is_invalid = error.faults, True
+    for fault in faults:
         place = manifest.locate(fault.path or "kind")
         line, column = place.line, place.column
         if in_place and fault.line:
             line, column = manifest.document.line + fault.line - 1, fault.column
         message = ": ".join(part for part in (manifest.kind, fault.path, fault.message) if part)
-        fatal = is_wrong and "${" not in place.text  # a placeholder that envsubst or Flux fills in
+        fatal = is_invalid and "${" not in place.text  # envsubst and Flux fill in placeholders
         if manifest.kind == _SCHEDULER[1] and fault.path == "apiVersion":
-            fatal = False  # older kube-schedulers read other versions
+            fatal = False  # valid for older kube-schedulers
         yield InputFault(file=manifest.file, message=message, line=line, column=column, fatal=fatal)
 
 
-def _carried(manifest: Manifest, today: str) -> Iterator[InputFault]:
+def _config_map_faults(manifest: Manifest, today: str) -> Iterator[InputFault]:
     data = json.loads(manifest.json_text).get("data")
     for key, text in data.items() if isinstance(data, dict) else ():
         if not isinstance(text, str) or not _KIND_LINE.search(text):

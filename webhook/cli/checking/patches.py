@@ -1,4 +1,4 @@
-"""Check patches of a kustomization by their own content, without their base.
+"""Check the patches of a kustomization without their base.
 
 Source: kustomize api/filters/patchstrategicmerge, api/filters/patchjson6902, api/internal/builtins/PatchTransformer.go;
 apimachinery pkg/util/strategicpatch/patch.go (directives); RFC 6901 and 6902.
@@ -26,79 +26,80 @@ from webhook.core.workloads.operators import OPERATOR_LAYOUTS
 from webhook.manifests.reading.kustomizations import is_kustomization
 from webhook.manifests.reading.manifest import JSON_PATCH, OPERATIONS, FieldPosition, Manifest
 
-Json = Any  # raw JSON from outside
+Json = Any  # unchecked JSON of a patch
 
 _DIRECTIVE = "$patch"
-# Fields of a constraint that the base may have. With these, no field is missing.
+# The fields that the base of a constraint can have. They keep rules from reporting missing fields.
 _BASE = {
     "maxSkew": 1,
     "topologyKey": HOSTNAME,
     "whenUnsatisfiable": "DoNotSchedule",
     "labelSelector": {"matchLabels": {"base": "base"}},
 }
-# Rules about a value alone. All others need the base.
-_OF_PLACES = "unread-constraints"
-_OF_LISTS = "duplicate-constraint"
-_OF_VALUES = (API_RULES - {_OF_LISTS}) | {
-    *("unknown-field", _OF_PLACES, "topology-key-typo", "topology-key-deprecated"),
+# The rules that do not need the base: about the place of constraints, about a whole list, about a value.
+_PLACE_RULE = "unread-constraints"
+_LIST_RULE = "duplicate-constraint"
+_VALUE_RULES = (API_RULES - {_LIST_RULE}) | {
+    *("unknown-field", _PLACE_RULE, "topology-key-typo", "topology-key-deprecated"),
 }
 
 
-# The kinds by the path of their constraints, for a patch without a kind.
+# The kind by the path of its constraints, for a patch without a kind.
 _BY_PATH = {
     "spec.template.spec": DEPLOYMENT,
     "spec.jobTemplate.spec.template.spec": CRON_JOB,
     "spec": POD,
 }
-# Versions for a target without one. Built-in kinds come last and win.
-_VERSIONS = {each[1]: native_version(each) for each in (*OPERATOR_LAYOUTS, *KINDS, *BUILT_IN_KINDS)}
-# The limits of a pointer: its list index and its steps. Longer ones are skipped.
+# The version of a kind, for a target without one. Built-in kinds come last and win.
+_VERSIONS = {kind[1]: native_version(kind) for kind in (*OPERATOR_LAYOUTS, *KINDS, *BUILT_IN_KINDS)}
+# Limits of a JSON pointer: its list index and its steps. Operations beyond them are skipped.
 _MAX_INDEX = 100
 _MAX_STEPS = 64
 _PADS: tuple[Json, ...] = (_BASE, {})
-_BY_HAND = "fixes are not written into JSON 6902 patches and kustomizations"
+_BY_HAND = "evenspread does not edit JSON 6902 patches and kustomizations"
 
 
 class Patch(Struct, frozen=True, kw_only=True):
     """A patch as an object to examine.
 
     Attributes:
-        manifest: The object with its kind, and the places of its fields in the patch.
-        said: The object as far as the patch states it: None where only its operations know.
-        operations: Path of the object and index, of each operation of a JSON 6902 patch that sets a value.
+        manifest: The object with its kind, and the positions of its fields in the patch.
+        stated: The fields in a strategic merge patch. None for a JSON 6902 patch.
+        operations: For each operation of a JSON 6902 patch that sets a value, its path and index.
         is_editable: Whether fixes can be written into its text.
     """
 
     manifest: Manifest
-    said: Mapping[str, Json] | None = None
+    stated: Mapping[str, Json] | None = None
     operations: Sequence[tuple[str, int]] = ()
     is_editable: bool = True
 
     def judged(self, examined: Examination) -> Examination:
-        """The findings about values in the patch itself."""
-        kept = [each for each in examined.findings if self._says(each.finding.path, each.finding.rule)]
+        """Keep only the findings about values in the patch."""
+        kept = [judged for judged in examined.findings if self._covers(judged.finding.path, judged.finding.rule)]
         if not self.is_editable:
             kept = [
-                structs.replace(each, finding=structs.replace(each.finding, edits=(), by_hand=_BY_HAND))
-                for each in kept
+                structs.replace(judged, finding=structs.replace(judged.finding, edits=(), by_hand=_BY_HAND))
+                for judged in kept
             ]
         return structs.replace(examined, findings=tuple(kept), not_evaluated=())
 
-    def _says(self, path: str, rule: str) -> bool:
-        if self.said is not None:
-            return rule in _OF_VALUES and value_at(self.said, path) is not None
+    def _covers(self, path: str, rule: str) -> bool:
+        """Whether a finding depends on the patch alone."""
+        if self.stated is not None:
+            return rule in _VALUE_RULES and value_at(self.stated, path) is not None
         for place, _ in self.operations:
             if _below(path, place) is not None and (
-                rule in _OF_VALUES or (rule == _OF_LISTS and not place.endswith("]"))
+                rule in _VALUE_RULES or (rule == _LIST_RULE and not place.endswith("]"))
             ):
                 return True
-            if rule == _OF_PLACES and _below(place, path) is not None:
+            if rule == _PLACE_RULE and _below(place, path) is not None:
                 return True
         return False
 
 
 def read_patch(manifest: Manifest, frame: Frame) -> Patch | None:
-    """The patch that an object is: a kustomization names it, or it has a directive or operations. None for others."""
+    """Read a patch: named by a kustomization, or with directives or operations. None for any other object."""
     file = os.path.realpath(manifest.file)
     target = frame.patches.get(file)
     is_editable = not is_kustomization(manifest.file)
@@ -114,23 +115,23 @@ def read_patch(manifest: Manifest, frame: Frame) -> Patch | None:
     if file not in frame.patches and not _has_directive(value):
         return None
     whole = {} if value.get(_DIRECTIVE) == "delete" else _completed(value)
-    return Patch(manifest=_typed(manifest, whole, target, frame), said=value, is_editable=is_editable)
+    return Patch(manifest=_typed(manifest, whole, target, frame), stated=value, is_editable=is_editable)
 
 
 def _typed(manifest: Manifest, value: Mapping[str, Json], target: TypeMeta | None, frame: Frame) -> Manifest:
-    """The manifest with the value, and with the type of the target, or one that fits the value where none is known."""
+    """The manifest with this value and the type of its target. Without a known type, guess it from the value."""
     version, kind = manifest.api_version, manifest.kind
     embedded = frame.policy.workloads
-    versions = {**_VERSIONS, **{each.kind: each.api_version for each in embedded}}
+    versions = {**_VERSIONS, **{own.kind: own.api_version for own in embedded}}
     if target is not None and target.kind and ("/" in (target.api_version or "") or target.kind in versions):
         stated = target.api_version or ""
         version, kind = stated if "/" in stated else versions[target.kind], target.kind
     elif not version and kind in versions:
         version = versions[kind]
     elif not constraint_paths(version, kind, embedded):
-        fitting = (each for path, each in _BY_PATH.items() if value_at(value, f"{path}.{CONSTRAINTS}") is not None)
-        if (found := next(fitting, None)) is not None:
-            version, kind = native_version(found), found[1]
+        fitting = (known for path, known in _BY_PATH.items() if value_at(value, f"{path}.{CONSTRAINTS}") is not None)
+        if (first := next(fitting, None)) is not None:
+            version, kind = native_version(first), first[1]
     if not version:
         value = {}
     value = {**value, "apiVersion": version, "kind": kind}
@@ -138,20 +139,23 @@ def _typed(manifest: Manifest, value: Mapping[str, Json], target: TypeMeta | Non
 
 
 def _built(patch: Sequence[Mapping[str, Json]]) -> tuple[Mapping[str, Json], list[tuple[str, int]]]:
-    """The object that the operations add up to: what they set, with constraints of the base where they set a field."""
+    """Apply the operations to an empty object. Returns it with the path and index of each operation.
+
+    Constraints with single patched fields get the other fields of `_BASE`.
+    """
     built: dict[str, Json] = {}
     operations = list[tuple[str, int]]()
-    for number, each in enumerate(patch):
-        steps = [step.replace("~1", "/").replace("~0", "~") for step in each["path"].split("/")[1:]]
-        if each["op"] not in {"add", "replace"} or not 0 < len(steps) <= _MAX_STEPS:
+    for number, operation in enumerate(patch):
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")[1:]]
+        if operation["op"] not in {"add", "replace"} or not 0 < len(steps) <= _MAX_STEPS:
             continue
-        if path := _set(built, steps, copy.deepcopy(each.get("value")), adds=each["op"] == "add"):
+        if path := _set(built, steps, copy.deepcopy(operation.get("value")), adds=operation["op"] == "add"):
             operations.append((path, number))
     return built, operations
 
 
 def _set(built: Json, steps: Sequence[str], value: Json, *, adds: bool) -> str:
-    """Set one value, or add it to a list; returns its path, empty if the operations before leave no place for it."""
+    """Set a value, or add it to a list. Returns its path. Empty if earlier operations make that impossible."""
     here, path = built, ""
     for step, following in zip(steps, (*steps[1:], None), strict=True):
         is_last = following is None
@@ -175,13 +179,13 @@ def _set(built: Json, steps: Sequence[str], value: Json, *, adds: bool) -> str:
 
 
 def _below(path: str, place: str) -> str | None:
-    """The rest of a path below another one; None if it is elsewhere."""
+    """The part of a path below ``place``. None if it is elsewhere."""
     rest = path.removeprefix(place)
     return rest if path.startswith(place) and rest[:1] in {"", ".", "["} else None
 
 
 def _located(manifest: Manifest, operations: Sequence[tuple[str, int]], path: str) -> FieldPosition:
-    """The place in the patch of a field of the object: in the last operation that sets it."""
+    """The position of a field in the patch: in the last operation that sets it."""
     for place, number in reversed(operations):
         if (rest := _below(path, place)) is not None:
             return manifest.locate(f"{OPERATIONS}[{number}].value{rest}")
@@ -192,7 +196,7 @@ def _located(manifest: Manifest, operations: Sequence[tuple[str, int]], path: st
 
 
 def _has_directive(value: Mapping[str, Json]) -> bool:
-    """Whether an object has a directive of a strategic merge patch anywhere."""
+    """Whether an object contains a directive of a strategic merge patch."""
     pending: list[Json] = [value]
     while pending:
         here = pending.pop()
@@ -203,12 +207,15 @@ def _has_directive(value: Mapping[str, Json]) -> bool:
 
 
 def _completed(value: Json, *, constraint: bool = False) -> Json:
-    """The patch without directives, deletions and nulls, and with constraints as whole ones."""
+    """The patch without directives, deletions and nulls. Constraints get the other fields of `_BASE`."""
     if isinstance(value, list):
-        return [_completed(each, constraint=constraint) for each in value]
+        return [_completed(item, constraint=constraint) for item in value]
     if not isinstance(value, Mapping):
         return value
-    is_gone = value.get(_DIRECTIVE) == "delete"
-    said = {} if is_gone else {key: each for key, each in value.items() if not key.startswith("$") and each is not None}
-    said = {key: _completed(each, constraint=key == CONSTRAINTS) for key, each in said.items()}
-    return {**_BASE, **said} if constraint else said
+    is_deleted = value.get(_DIRECTIVE) == "delete"
+    completed = {
+        key: _completed(field, constraint=key == CONSTRAINTS)
+        for key, field in value.items()
+        if not (is_deleted or key.startswith("$") or field is None)
+    }
+    return {**_BASE, **completed} if constraint else completed

@@ -1,4 +1,4 @@
-"""The result of a run: findings as rows, faults of the input, rules that could not look, and the exit code."""
+"""The result of a check run: findings, faults of the input, skipped rules, and the exit code."""
 
 import os
 import traceback
@@ -7,22 +7,18 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from webhook.cli.exit_codes import Exit
-from webhook.cli.terminal import say
+from webhook.cli.terminal import print_message
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import JudgedFinding
-from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
 from webhook.core.rules.frame.rule import Severity
-from webhook.core.rules.rule_set import API_RULES, OFFLINE
 from webhook.core.scan.scanned import ClusterScan
 from webhook.core.text import one_line
-from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_kind
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.manifest import FieldPosition, Manifest
 
 
-class Failure(Struct, frozen=True):
-    """A bug: a part of the program raised on an object. ``part`` names it in messages: ``the rule selector-empty``."""
+class ReviewFailure(Struct, frozen=True):
+    """A bug: a part of evenspread raised on an object. ``part`` is its name, as in ``the rule selector-empty``."""
 
     file: str
     title: str
@@ -30,19 +26,20 @@ class Failure(Struct, frozen=True):
     error: Exception
 
 
-def print_failures(failures: Sequence[Failure]) -> None:
-    """Print one line per failure, and the first traceback if requested."""
+def print_failures(failures: Sequence[ReviewFailure]) -> None:
+    """Print a line for each failure, and with EVENSPREAD_DEBUG the first traceback."""
     for failure in failures:
-        said = f"{type(failure.error).__name__}: {one_line(str(failure.error))}".removesuffix(": ")
-        say(f"{one_line(failure.file)}: {failure.title}: {failure.part} failed ({said}); everything else was looked at")
+        error = f"{type(failure.error).__name__}: {one_line(str(failure.error))}".removesuffix(": ")
+        where = f"{one_line(failure.file)}: {failure.title}"
+        print_message(f"{where}: {failure.part} failed ({error}); everything else was checked")
     if failures:
-        say("evenspread: a fault of evenspread itself, please report it; EVENSPREAD_DEBUG=1 shows where")
+        print_message("evenspread: a bug in evenspread, please report it; EVENSPREAD_DEBUG=1 shows where")
         if os.environ.get("EVENSPREAD_DEBUG"):
-            say("".join(traceback.format_exception(failures[0].error)))
+            print_message("".join(traceback.format_exception(failures[0].error)))
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One finding and the field that it is about."""
+    """A finding and its field."""
 
     manifest: Manifest
     judged: JudgedFinding
@@ -50,17 +47,17 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def severity(self) -> Severity:
-        """The finding's severity, else the rule's."""
+        """The severity of the finding, else of its rule."""
         return self.judged.severity
 
     @property
     def waived(self) -> bool:
-        """Whether the policy exempts it."""
+        """Whether the policy exempts the finding."""
         return bool(self.judged.waived)
 
 
 class Gap(Struct, frozen=True):
-    """A rule that was not evaluated, the missing fact, and for how many objects."""
+    """A rule that was not evaluated, the missing fact, and the number of objects."""
 
     rule: str
     missing: str
@@ -68,22 +65,27 @@ class Gap(Struct, frozen=True):
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
-    """The result of a whole run.
+    """The result of a check run.
 
     Attributes:
+        rows: The findings.
+        faults: Faults of the input.
+        gaps: Rules that were not evaluated.
+        failures: Bugs.
+        files: Number of files.
         kinds: Number of objects by kind.
-        workloads: Number of examined objects with a pod template.
-        owned: Number of objects skipped because their controller was examined.
+        workloads: Number of checked objects with a pod template.
+        owned: Number of objects that were checked in their controller.
         clean: File and title of each workload without findings.
-        scan: Of whole clusters only, like ``index``.
-        whole: Whether the input states to be a whole cluster.
+        scan: The scan of a whole cluster, else None. So is ``index``.
+        whole: Whether the input is a snapshot.
         rules: The requested rules. Empty for all.
     """
 
     rows: tuple[Row, ...] = ()
     faults: tuple[InputFault, ...] = ()
     gaps: tuple[Gap, ...] = ()
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[ReviewFailure, ...] = ()
     files: int = 0
     kinds: Mapping[str, int] = {}
     workloads: int = 0
@@ -96,7 +98,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     @property
     def objects(self) -> int:
-        """How many API objects were read."""
+        """The number of API objects."""
         return sum(self.kinds.values())
 
 
@@ -109,9 +111,11 @@ def rank(severity: Severity) -> int:
 
 
 def exit_code(result: RunResult, fail_on: str) -> Exit:
-    """The exit code: faults of evenspread take precedence over unreadable input, and that over findings.
+    """The exit code. Bugs outweigh unreadable input, which outweighs findings.
 
-    Shape: ``fail_on`` is the lowest severity that counts, or ``never``.
+    Args:
+        result: The result.
+        fail_on: Lowest severity that counts, or ``never``.
     """
     if result.failures:
         return Exit.OUR_FAULT
@@ -122,37 +126,3 @@ def exit_code(result: RunResult, fail_on: str) -> Exit:
     least = rank(Severity(fail_on))
     counted = (row for row in result.rows if not row.waived)
     return Exit.FINDINGS if any(rank(row.severity) >= least for row in counted) else Exit.FINE
-
-
-MAX_OUTSIDE_TEXT_CHARS = 4096  # of one text from outside; a field of an object can have megabytes
-
-
-def message(row: Row) -> str:
-    """What is wrong, with the numbers, in kube-apiserver's own words if it has any."""
-    return one_line(row.judged.finding.summary, MAX_OUTSIDE_TEXT_CHARS)
-
-
-def fix(row: Row) -> str:
-    """The smallest change that helps."""
-    return one_line(row.judged.finding.fix or row.judged.finding.remedy, MAX_OUTSIDE_TEXT_CHARS)
-
-
-def consequence(row: Row) -> str:
-    """What happens to the object because of the finding: refused, warned about, or only reported here."""
-    manifest, judged = row.manifest, row.judged
-    built_in = group_kind(manifest.api_version, manifest.kind) in BUILT_IN_KINDS
-    if built_in and judged.finding.rule in API_RULES:
-        return "kube-apiserver refuses it"
-    if built_in and judged.finding.rule == UNKNOWN_FIELD.id:
-        return "kubectl refuses it"
-    if judged.finding.rule in OFFLINE:
-        return "the webhook does not look"
-    return _CONSEQUENCES[judged.mode]
-
-
-_CONSEQUENCES = {
-    Mode.DENY: "the webhook denies it",
-    Mode.WARN: "the webhook warns",
-    Mode.AUDIT: "the webhook only records it",
-    Mode.OFF: "the webhook says nothing",
-}

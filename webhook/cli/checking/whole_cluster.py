@@ -1,7 +1,4 @@
-"""A whole cluster -> a result: like `run`, but each template is examined once, in its author's object.
-
-`core.scan.representatives` chooses these objects. A scan examines them.
-"""
+"""Check a whole cluster: like `run`, but each pod template is examined once, in its topmost controller."""
 
 from collections.abc import Callable, Sequence
 
@@ -34,11 +31,13 @@ _NAMESPACE = ("v1", "Namespace")
 def examine_cluster(
     files: Sequence[File | InputFault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
 ) -> RunResult:
-    """Examine every object that was not made by another object of the input.
+    """Examine every object without a controller in the input.
 
-    The text is read twice, first into the index, since rules may ask for objects that come later. Keeping the objects
-    of 150,000 pods would take a GiB in addition to their text; reading their JSON again takes seven seconds.
-    Errors: CommandError for a namespace that the input does not have.
+    The text is read twice, because rules need later objects in the index. For 150,000 pods, this takes seven seconds
+    more, but keeping their objects would take a GiB.
+
+    Raises:
+        CommandError: The input lacks the frame's namespace.
     """
     here, index, kinds, namespaces = set[ObjectKey](), ClusterIndex(frame.version), set[str](), set[str]()
     faults = list[InputFault]()
@@ -48,7 +47,7 @@ def examine_cluster(
         if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
             here.add(key_of(manifest.namespace, manifest.api_version, manifest.kind, manifest.name))
         value = decode_or_none(Raw(manifest.json_text), manifest.type_meta, frame.policy.workloads)
-        # One that cannot be decoded is still examined later.
+        # Undecodable objects are reported by their examination.
         if value is not None and (why := index.apply("ADDED", value)):
             faults.append(manifest.fault("", f"{manifest.title}: {why}: left out", fatal=False))
     if frame.namespace and namespaces and frame.namespace not in namespaces:
@@ -59,35 +58,35 @@ def examine_cluster(
         index.mark_missing(resource, why)
     frame = structs.replace(frame, index=index)
     within, chosen = scan_context(frame.context(frame.namespace)), Representatives(here, frame.policy.workloads)
-    seen, scanned = CheckRun(), list[ScannedWorkload]()
-    seen.faults += faults
-    for manifest in seen.manifests(files, duplicates=False):
+    run, scanned = CheckRun(), list[ScannedWorkload]()
+    run.faults += faults
+    for manifest in run.manifests(files, duplicates=False):
         if frame.namespace not in {"", manifest.namespace}:
-            seen.leave_out(manifest)
+            run.count_object(manifest)
         elif not chosen.takes(manifest.api_version, manifest.kind, _meta(manifest, frame)):
-            seen.pass_by(manifest)
-        elif (workload := _scanned(manifest, frame, within, seen)) is not None:
+            run.count_owned(manifest)
+        elif (workload := _scanned(manifest, frame, within, run)) is not None:
             scanned.append(workload)
-        progress(seen.objects)
+        progress(run.objects)
     scan = cluster_scan(scanned, within)
-    return structs.replace(seen.result(), scan=scan, index=index, whole=header is not None, rules=frame.rules)
+    return structs.replace(run.result(), scan=scan, index=index, whole=header is not None, rules=frame.rules)
 
 
-def _scanned(manifest: Manifest, frame: Frame, within: ScanContext, seen: CheckRun) -> ScannedWorkload | None:
-    """Scan one object and collect its findings. None for an object without pods."""
-    seen.leave_out(manifest)
+def _scanned(manifest: Manifest, frame: Frame, within: ScanContext, run: CheckRun) -> ScannedWorkload | None:
+    """Scan an object and collect its findings. None for an object without pods."""
+    run.count_object(manifest)
     examined, workload = scan_object(manifest.value, within, as_written=lambda path: as_written(manifest, path))
-    of_rules = {each.rule for each in examined.not_evaluated}
-    failures = [each for each in (workload.failures if workload else ()) if each.part not in of_rules]
-    for each in failures:
-        seen.fail(manifest, f"the {each.part}", each.error)
-    if not any(each.part == REVIEW for each in failures):
-        seen.collect(manifest, examined, frame)
+    rules = {gap.rule for gap in examined.not_evaluated}
+    failures = [failure for failure in (workload.failures if workload else ()) if failure.part not in rules]
+    for failure in failures:
+        run.fail(manifest, f"the {failure.part}", failure.error)
+    if not any(failure.part == REVIEW for failure in failures):
+        run.collect(manifest, examined, frame)
     return workload
 
 
 def _stated_header(files: Sequence[File | InputFault]) -> Header | None:
-    """The header of the first snapshot among the files. It marks the input as a whole cluster."""
+    """The header of the first snapshot among the files. None for other input."""
     for file in files:
         if isinstance(file, File):
             header = read_header(file.data.partition(b"\n")[0])
@@ -97,7 +96,7 @@ def _stated_header(files: Sequence[File | InputFault]) -> Header | None:
 
 
 def stated_version(files: Sequence[File | InputFault]) -> KubernetesVersion | None:
-    """The release that a snapshot's header names, if it is a supported one."""
+    """The supported release in the snapshot's header. None without a header."""
     header = _stated_header(files)
     try:
         return parse_version(header.kubernetes_version or "") if header else None
@@ -106,13 +105,13 @@ def stated_version(files: Sequence[File | InputFault]) -> KubernetesVersion | No
 
 
 def stated_moment(files: Sequence[File | InputFault]) -> str:
-    """The time of the snapshot, from its header, in ISO format. Empty without a header."""
+    """The time in the snapshot's header, in ISO format. Empty without a header."""
     header = _stated_header(files)
     return (header and header.taken_at) or ""
 
 
 def _meta(manifest: Manifest, frame: Frame) -> ObjectMeta:
-    """The readable metadata of an object with a template. Empty for any other."""
+    """The metadata of an object with a pod template. Empty for other or undecodable objects."""
     if not has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
         return _NO_META
     try:

@@ -1,1 +1,1 @@
-"""One command a file."""
+"""The commands: a file or folder for each. They never import each other."""

@@ -1,4 +1,4 @@
-"""``evenspread conformance``: agreement with recorded verdicts of Kubernetes."""
+"""``evenspread conformance``: compare answers with recorded ones of Kubernetes."""
 
 from pathlib import Path
 
@@ -10,28 +10,28 @@ from webhook.cli.parameters import VERSION
 from webhook.conformance.vectors import Tally, VectorError, compare_file
 from webhook.core.api.version import RECORDED, KubernetesVersion
 
-_SHOWN = 3  # differences of a kind: the next ones mostly have the same cause, and JSON has ten
-_MAX_SHOWN = 400  # characters of a value; a verdict of many nodes is long
+_MAX_DIFFERENCES = 3  # of a kind; more of them mostly have the same cause, and JSON has ten
+_MAX_CHARS = 400  # of a value; a verdict on many nodes is long
 
 
 @click.command(
-    short_help="Compare answers with Kubernetes' own, in vector files.",
-    epilog="Exit code: 0 everything compared agrees, 1 something differs or nothing could be compared, "
-    "2 usage, 3 a file that could not be read.",
+    short_help="Compare evenspread with recorded answers of Kubernetes.",
+    epilog="Exit code: 0 all compared cases agree, 1 a case differs or nothing was compared, 2 usage, "
+    "3 unreadable file.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @click.option(
     "--kube-version",
     type=VERSION,
     metavar="VERSION",
-    help="Kubernetes release of the answers in the files.  [default: the release that they name]",
+    help="Kubernetes release of the answers in the files.  [default: as stated in each file]",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def conformance(*, files: tuple[Path, ...], kube_version: KubernetesVersion | None, output: str) -> None:
-    """Decide the cases of vector files, and list the differences from Kubernetes' own answers.
+    """Decide the cases in vector files, and list the differences from Kubernetes' own answers.
 
-    FILE is JSON Lines, plain or gzip, as described in conformance/README.md. Unsupported kinds are listed, and never
-    counted as agreeing.
+    FILE is JSON Lines, plain or gzip, as described in conformance/README.md. Unsupported kinds are listed and never
+    count as agreeing.
     """
     tallies: list[Tally] = []
     unreadable = False
@@ -46,7 +46,7 @@ def conformance(*, files: tuple[Path, ...], kube_version: KubernetesVersion | No
 
 
 def comparison_exit_code(tallies: list[Tally], *, unreadable: bool) -> Exit:
-    """A run that compared nothing has not agreed."""
+    """The exit code. A run without compared cases fails."""
     compared = [tally for tally in tallies if tally.supported]
     if any(tally.agree < tally.cases for tally in compared):
         return Exit.FINDINGS
@@ -56,29 +56,29 @@ def comparison_exit_code(tallies: list[Tally], *, unreadable: bool) -> Exit:
 
 
 def tallies_as_json(tallies: list[Tally]) -> str:
-    """Shape: ``[{file, kind, cases, agree, first: [{id, where, expected, got}], supported, release}]``."""
+    """The JSON: ``[{file, kind, cases, agree, first: [{id, where, expected, got}], supported, release}]``."""
     return msgspec.json.format(msgspec.json.encode(tallies)).decode()
 
 
 def as_text(tallies: list[Tally]) -> str:
-    """One line a file and kind, the first differences below it, and the sum."""
+    """A line for each file and kind, with its first differences, and a line with the totals."""
     lines = []
     for tally in tallies:
         if not tally.supported:
             lines.append(f"{tally.file}: {tally.kind}: not supported yet; {_cases(tally.cases)} not compared")
             continue
-        # Rounded down: 100 % is said only of agreement in every case.
+        # Rounded down, so that 100 % means all cases.
         rate = f"{int(tally.rate * 10_000) / 100:.2f} %"
-        of = tally.kind if tally.release == str(RECORDED) else f"{tally.kind} as Kubernetes {tally.release}"
-        lines.append(f"{tally.file}: {of}: {tally.agree} of {tally.cases} cases agree ({rate})")
-        for difference in tally.first[:_SHOWN]:
+        kind = tally.kind if tally.release == str(RECORDED) else f"{tally.kind} as Kubernetes {tally.release}"
+        lines.append(f"{tally.file}: {kind}: {tally.agree} of {tally.cases} cases agree ({rate})")
+        for difference in tally.first[:_MAX_DIFFERENCES]:
             lines.append(f"  {difference.id}: {difference.where}")
             lines.append(f"    expected {_shown(difference.expected)}")
             lines.append(f"    got      {_shown(difference.got)}")
     compared = [tally for tally in tallies if tally.supported]
-    left = sum(tally.cases for tally in tallies if not tally.supported)
+    skipped = sum(tally.cases for tally in tallies if not tally.supported)
     total = f"{sum(tally.agree for tally in compared)} of {sum(tally.cases for tally in compared)} compared cases agree"
-    return "\n".join([*lines, f"{total}; {_cases(left)} not compared" if left else total])
+    return "\n".join([*lines, f"{total}; {_cases(skipped)} not compared" if skipped else total])
 
 
 def _cases(number: int) -> str:
@@ -87,4 +87,4 @@ def _cases(number: int) -> str:
 
 def _shown(value: object) -> str:
     text = msgspec.json.encode(value).decode()
-    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
+    return text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS] + "..."

@@ -1,4 +1,4 @@
-"""evenspread controller: scan the cluster and look after what replicas share, until a signal ends it."""
+"""``evenspread controller``: scan the cluster and maintain the CA, until a signal ends it."""
 
 import logging
 import os
@@ -42,8 +42,8 @@ _CONSOLE = "127.0.0.1:8080"
 _log = logging.getLogger(__name__)
 
 
-class Options(Struct, frozen=True, kw_only=True):
-    """The options, from the command line and from EVENSPREAD_*."""
+class ControllerOptions(Struct, frozen=True, kw_only=True):
+    """The options of the command line and of EVENSPREAD_* variables."""
 
     ca_secret: tuple[str, str] | None
     ca_duration: timedelta
@@ -70,11 +70,11 @@ class Options(Struct, frozen=True, kw_only=True):
 
 def _share(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
     if value <= 0:
-        raise click.BadParameter("more than 0")
+        raise click.BadParameter("must be more than 0")
     return value
 
 
-@click.command(name="controller", short_help="Scan the cluster, publish reports, and rotate the CA.")
+@click.command(name="controller", short_help="Run the controller: scans, reports, CA rotation.")
 @ca_options
 @option(
     "--configuration",
@@ -87,27 +87,27 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
     "--expect",
     type=click.Choice([kind.removesuffix("WebhookConfiguration").lower() for kind in KINDS]),
     multiple=True,
-    help="The webhook configurations of the release. This replica is ready once they are complete.",
+    help="Webhook configurations of the release. This replica is ready when they are complete.",
 )
 @option(
     "--deployment",
     type=OBJECT_NAME,
     metavar="NAMESPACE/NAME",
-    help="The webhook's Deployment. Fail-closed configurations get their rules once it is available.",
+    help="The webhook's Deployment. Configurations with failurePolicy Fail get their rules when it is available.",
 )
 @option(
     "--settle-seconds",
     type=click.FloatRange(0),
     default=6.0,
     show_default=True,
-    help="Time after a rollout of that Deployment until this replica is ready.",
+    help="Time from a rollout of that Deployment until this replica is ready.",
 )
-@option("--lease", type=OBJECT_NAME, metavar="NAMESPACE/NAME", help="The Lease that elects the active replica.")
+@option("--lease", type=OBJECT_NAME, metavar="NAMESPACE/NAME", help="Lease that elects the active replica.")
 @option("--scan/--no-scan", default=False, help="Scan the running workloads of the cluster.")
-@option("--config", metavar="FILE", help="With --scan: the SpreadPolicy file. Reloaded when it changes.")
+@option("--config", metavar="FILE", help="With --scan: the SpreadPolicy file. It is reloaded when it changes.")
 @option(
     "--scan-interval",
-    type=duration(timedelta(seconds=1)),  # the share of a core bounds what short ones cost
+    type=duration(timedelta(seconds=1)),  # --scan-share limits the cost of short intervals
     default=timedelta(minutes=5),
     metavar="DURATION",
     help="Time between the starts of two scans. [default: 5m]",
@@ -118,14 +118,14 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
     callback=_share,
     default=0.25,
     show_default=True,
-    help="Highest share of one core for a scan.",
+    help="Largest share of one core for scans.",
 )
-@option("--reports/--no-reports", default=True, help="Write findings as reports, if the cluster has an API for them.")
+@option("--reports/--no-reports", default=True, help="Write reports, if the cluster has an API for them.")
 @option("--events/--no-events", default=True, help="Write an event for each new problem.")
 @option(
     "--all-workloads/--worst-workloads",
     default=False,
-    help="Export the skew of all workloads, or of the worst. At most 1,000.",
+    help="Export the skew of all workloads, or only of those above maxSkew. At most 1,000.",
 )
 @option(
     "--health-bind",
@@ -141,27 +141,27 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
     show_default=True,
     help="Lowest level of log lines.",
 )
-@option("--console", metavar="HOST:PORT", help="With --scan: address of the console for browsers, over plain HTTP.")
+@option("--console", metavar="HOST:PORT", help="With --scan: address of the console, over plain HTTP.")
 @click.option(
-    "--snapshot", metavar="FILE", help="Only show this file in the console, at 127.0.0.1:8080 or a free port."
+    "--snapshot", metavar="FILE", help="Only show this file in the console, on 127.0.0.1:8080 or a free port."
 )
-@click.option("--kubeconfig", metavar="FILE", help="The cluster. Without it, the cluster of this pod.")
-@click.option("--context", metavar="NAME", help="The kubeconfig's context.")
+@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig of the cluster. Without it, the cluster of this pod.")
+@click.option("--context", metavar="NAME", help="Context in the kubeconfig.")
 def controller(**given: object) -> None:
     """Scan the cluster, publish reports, events and metrics, and rotate the CA in a Secret.
 
-    You can run several replicas. A Lease elects the active one. The controller answers no admission request.
+    You can run several replicas: a Lease elects the active one. The controller answers no admission requests.
     """
-    options = Options(**given)  # type: ignore[arg-type]  # click made each value of the option's own type
+    options = ControllerOptions(**given)  # type: ignore[arg-type]  # click made each value of the option's own type
     console = None if options.console is None else address("--console", options.console, _CONSOLE)
     if options.snapshot is not None:
         _show_file(options.snapshot, options.config, console)
         return
     if options.lease is None or not (options.ca_secret or options.deployment or options.scan):
-        raise CommandError("--lease says who acts, and --ca-secret, --deployment or --scan what is to be done")
+        raise CommandError("add --lease, and at least one of --ca-secret, --deployment and --scan")
     bind = address("--health-bind", options.health_bind, _HEALTH_BIND)
     if options.kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
-        raise CommandError("the controller looks after a cluster: run it in a pod, or add --kubeconfig")
+        raise CommandError("the controller needs a cluster: run it in a pod, or add --kubeconfig FILE")
     policy = _Policy(options.config)
     server = api_server(options.kubeconfig, options.context)
     logs.configure(options.log_level, sys.stderr)
@@ -179,16 +179,16 @@ def controller(**given: object) -> None:
         Scanner(server, settings, identity, leading=lambda: elector.leading, policy=policy) if options.scan else None
     )
     if console is not None and scanner is not None:
-        from webhook.cli.console_sources import of_scanner  # noqa: PLC0415 a controller without a console needs none
+        from webhook.cli.console_sources import scanner_source  # noqa: PLC0415 only with a console
 
-        _show_scans(of_scanner(scanner, elector, policy, upkeep), options, console)
+        _show_scans(scanner_source(scanner, elector, policy, upkeep), options, console)
     try:
         run(Controller(elector, upkeep, scanner), elector, scanner, bind)
     except OSError as error:
         raise CommandError(f"--health-bind {options.health_bind}: {error.strerror}") from error
 
 
-def _upkeep(server: ApiServer, options: Options) -> AuthorityUpkeep:
+def _upkeep(server: ApiServer, options: ControllerOptions) -> AuthorityUpkeep:
     secret = replicas = None
     if options.ca_secret is not None:
         secret = CaSecret(server, *options.ca_secret), lives(options.ca_duration, options.leaf_duration)
@@ -199,8 +199,8 @@ def _upkeep(server: ApiServer, options: Options) -> AuthorityUpkeep:
 
 
 def _show_file(file: str, config: str | None, bind: tuple[str, int] | None) -> None:
-    """Serve the console over a file until a signal ends it."""
-    from webhook.cli.console_sources import of_file, start  # noqa: PLC0415 a controller without a console needs none
+    """Serve the console for a file until a signal ends it."""
+    from webhook.cli.console_sources import file_source, start  # noqa: PLC0415 only with a console
 
     if not Path(file).is_file():
         raise CommandError(f"{file}: no such file", Exit.UNREADABLE)
@@ -209,34 +209,35 @@ def _show_file(file: str, config: str | None, bind: tuple[str, int] | None) -> N
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    source, cluster = of_file(file, config, frame)
-    source()  # faults of the file are told here
+    source, cluster = file_source(file, config, frame)
+    source()  # reports faults of the file
     try:
         url = start(source, cluster, bind)
     except OSError as error:
         raise CommandError(f"--console: {error.strerror}") from error
-    click.echo(f"the console: {url}; Ctrl-C ends it")
+    click.echo(f"console: {url} (press Ctrl-C to stop)")
     stop.wait()
 
 
-def _show_scans(source: Source, options: Options, bind: tuple[str, int]) -> None:
-    """Serve the console over what the scans find, from threads of this process; without it the rest goes on."""
-    from webhook.cli.console_sources import start  # noqa: PLC0415 as above
+def _show_scans(source: Source, options: ControllerOptions, bind: tuple[str, int]) -> None:
+    """Serve the console for the scans. The controller also runs if the address is not available."""
+    from webhook.cli.console_sources import start  # noqa: PLC0415 only with a console
 
     named = {"--kubeconfig": options.kubeconfig, "--context": options.context, "--config": options.config}
     cluster = ("--cluster", *(word for flag, value in named.items() if value for word in (flag, value)))
     try:
         url = start(source, cluster, bind)
     except OSError as error:
-        _log.warning("no console at %s: %s", options.console, error.strerror)
+        _log.warning("the console cannot listen at %s: %s", options.console, error.strerror)
         return
-    _log.info("showing what the scans find", extra={"fields": {"console": url}})
+    _log.info("serving the console", extra={"fields": {"console": url}})
 
 
 class _Policy:
-    """The policy as its file says now; while that has faults, the last good one.
+    """The policy in the file. While the file has faults, the last valid policy.
 
-    Errors: CommandError for a file that has faults at the start.
+    Raises:
+        CommandError: The file has faults at the start.
     """
 
     def __init__(self, file: str | None) -> None:

@@ -1,4 +1,4 @@
-"""``evenspread skew``: how uneven the pods of workloads stand now, beside what their constraints allow."""
+"""``evenspread skew``: the actual skew of running pods next to maxSkew."""
 
 import sys
 import time
@@ -9,24 +9,14 @@ from msgspec import Struct, structs, to_builtins
 
 from webhook.answers.scanned import NamedWorkload, skew_document
 from webhook.cli.cluster_source import ClusterSource, cluster_with_pods
+from webhook.cli.color import BOLD, GREEN, RED, YELLOW, Paint, has_color
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
-from webhook.cli.live_cluster import Given
+from webhook.cli.layout import table_lines
+from webhook.cli.live_cluster import ClusterSelection
+from webhook.cli.long_runs import collect_rarely
 from webhook.cli.options import current_cluster_options, frame_options, output_option
-from webhook.cli.terminal import (
-    BOLD,
-    GREEN,
-    RED,
-    YELLOW,
-    Json,
-    Paint,
-    collect_rarely,
-    colored,
-    columns,
-    print_results,
-    print_values,
-    say,
-)
+from webhook.cli.terminal import Json, print_message, print_results, print_values
 from webhook.core.api.types import ObjectMeta
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
@@ -41,78 +31,79 @@ from webhook.core.workloads.kinds import POD, group_kind
 from webhook.core.workloads.reading import read_exactly, read_meta, read_workload
 from webhook.snapshot.load import Item
 
-_NAME = 60
+_NAME = 60  # characters of a name in the table
 _FROM = {Origin.DECLARED: "template", Origin.INJECTED: "injected", Origin.DEFAULT: "scheduler"}
-# Listed anew each time: the command needs no right to watch, works on the kinds that operators bring, and keeps of the
-# pods nothing but counts.
+# --watch lists again instead of watching. It needs no watch permission, and works for custom resources.
 _EVERY_SECONDS = 10
 
 
-class _Standing(Struct, frozen=True, kw_only=True):
-    """A workload and the skew of one of its constraints."""
+class _WorkloadSkew(Struct, frozen=True, kw_only=True):
+    """The skew of a workload's constraint."""
 
     workload: NamedWorkload
     skew: ActualSkew
 
 
 @click.command(
-    short_help="Show how uneven the running pods of workloads are, next to maxSkew.",
-    epilog="Exit code: 0 no hard constraint is above its maxSkew, 1 one is, 2 usage or configuration, 3 input that "
-    "could not be read, 4 the cluster could not be read.",
+    short_help="Show how uneven running pods are, next to maxSkew.",
+    epilog="Exit code: 0 no hard constraint is above its maxSkew, 1 at least one is, 2 usage or configuration, "
+    "3 unreadable input, 4 cluster not readable.",
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
 @click.option(
     "-w",
     "--watch",
     is_flag=True,
-    help=f"List the cluster again every {_EVERY_SECONDS} s, and print the table when it changes. Needs no right to "
-    "watch. Keeps the policy of its start.",
+    help=f"List the cluster every {_EVERY_SECONDS} s, and print the table when it changes. The policy is read once.",
 )
 @output_option("text", "json", "yaml")
 @current_cluster_options
 @frame_options
-def skew(*, all_namespaces: bool, watch: bool, output: str, given: Given, frame: Frame) -> None:
-    """Show how uneven the running pods of workloads are, by constraint, next to its maxSkew.
-
-    skew uses the constraints of each template. For a template without any, it uses those that the configuration
-    injects, else the scheduler's own defaults. A scheduler keeps maxSkew only when it places a pod. When pods or nodes
-    go, nothing moves the rest. Without --snapshot, skew reads the kubeconfig's current cluster.
+def skew(*, all_namespaces: bool, watch: bool, output: str, selection: ClusterSelection, frame: Frame) -> None:
+    """Show how uneven the running pods of each workload are, next to the maxSkew of each constraint.
 
       kubectl evenspread skew -A
+
+    The scheduler keeps maxSkew only when it places a pod. After a scale-down or a failed node, nothing moves the
+    remaining pods, so the skew can be higher. The table marks such values with !.
+
+    skew uses the constraints of each template. Templates without any have the constraints that the configuration
+    injects, else the scheduler's own defaults. skew reads the kubeconfig's current cluster unless you add --snapshot.
     """
-    if watch and given.snapshot is not None:
-        raise click.UsageError("--watch is for a live cluster, and --snapshot is a file")
+    if watch and selection.snapshot is not None:
+        raise click.UsageError("--watch needs a live cluster: remove --snapshot")
     if watch and output != "text":
-        raise click.UsageError("--watch prints text")
+        raise click.UsageError("--watch prints text only: remove -o")
     collect_rarely()
-    found, where = _look(given, frame, everywhere=all_namespaces)
+    skews, where = _read_skews(selection, frame, everywhere=all_namespaces)
     if output == "text":
-        shown = [*_render(found, where, color=colored(sys.stdout))]
-        print_results(shown)
+        page = [*_render(skews, where, color=has_color(sys.stdout))]
+        print_results(page)
         while watch:
             time.sleep(_EVERY_SECONDS)
-            given = structs.replace(given, opened=None)  # credentials may have changed
-            found, _ = _look(given, frame, everywhere=all_namespaces)
-            before, shown = shown, [*_render(found, where, color=colored(sys.stdout))]
-            print_results(["\n", *shown] if shown != before else [])
+            selection = structs.replace(selection, opened=None)  # credentials may have changed
+            skews, _ = _read_skews(selection, frame, everywhere=all_namespaces)
+            before, page = page, [*_render(skews, where, color=has_color(sys.stdout))]
+            print_results(["\n", *page] if page != before else [])
     else:
-        print_values([*map(_document, found)], output)
-    click.get_current_context().exit(Exit.FINDINGS if any(map(_is_broken, found)) else Exit.FINE)
+        print_values([*map(_document, skews)], output)
+    click.get_current_context().exit(Exit.FINDINGS if any(map(_is_broken, skews)) else Exit.FINE)
 
 
-def _look(given: Given, frame: Frame, *, everywhere: bool) -> tuple[Sequence[_Standing], str]:
-    """The skews of the cluster now, and the namespace, empty for all.
+def _read_skews(selection: ClusterSelection, frame: Frame, *, everywhere: bool) -> tuple[Sequence[_WorkloadSkew], str]:
+    """Read the skews of the cluster, and the namespace. An empty namespace is all of them.
 
-    Errors: CommandError if pods or nodes could not be read.
+    Raises:
+        CommandError: Pods or nodes could not be read.
     """
     keep = _keeping(frame.policy.workloads)
-    known, here = cluster_with_pods(given, frame, keep, lost="there is nothing to count without them")
+    known, here = cluster_with_pods(selection, frame, keep, lost="skew needs them")
     where = "" if everywhere else here.namespace or DEFAULT_NAMESPACE
-    return _standings(known, here, where), where
+    return _workload_skews(known, here, where), where
 
 
 def _keeping(embedded: tuple[EmbeddedKind, ...]) -> Callable[[Item], bool]:
-    """Which objects to keep while the cluster is read: workloads, and the first pod of each controller."""
+    """The filter of raw objects to keep: workloads, and the first pod of each controller."""
     first = Representatives((), embedded)
 
     def keep(item: Item) -> bool:
@@ -127,16 +118,18 @@ def _keeping(embedded: tuple[EmbeddedKind, ...]) -> Callable[[Item], bool]:
     return keep
 
 
-def _standings(known: ClusterSource, context: Context, namespace: str) -> list[_Standing]:
-    """The skews of the kept workloads, those above maxSkew first. An empty ``namespace`` stands for all."""
+def _workload_skews(known: ClusterSource, context: Context, namespace: str) -> list[_WorkloadSkew]:
+    """The skews of the kept workloads in the namespace, those above maxSkew first."""
     within = scan_context(context)
-    named = [(item, read_meta(item.raw)) for item in known.kept]
-    present = {key_of(meta.namespace, *_type(item), meta.name) for item, meta in named}
+    objects = [(item, read_meta(item.raw)) for item in known.kept]
+    present = {key_of(meta.namespace, *_type(item), meta.name) for item, meta in objects}
     chosen = Representatives(present, context.policy.workloads)
-    mine = [each for each in named if namespace in {"", each[1].namespace} and chosen.takes(*_type(each[0]), each[1])]
-    found = [each for item, meta in mine for each in _of_item(item, meta, within, known.source)]
+    mine = [
+        (item, meta) for item, meta in objects if namespace in {"", meta.namespace} and chosen.takes(*_type(item), meta)
+    ]
+    skews = [skew for item, meta in mine for skew in _object_skews(item, meta, within, known.source)]
     return sorted(
-        found, key=lambda each: (not each.skew.above, each.workload.namespace, each.workload.kind, each.workload.name)
+        skews, key=lambda skew: (not skew.skew.above, skew.workload.namespace, skew.workload.kind, skew.workload.name)
     )
 
 
@@ -144,48 +137,50 @@ def _type(item: Item) -> tuple[str, str]:
     return item.of.api_version or "", item.of.kind or ""
 
 
-def _of_item(item: Item, meta: ObjectMeta, within: ScanContext, source: str) -> Iterable[_Standing]:
+def _object_skews(item: Item, meta: ObjectMeta, within: ScanContext, source: str) -> Iterable[_WorkloadSkew]:
     (api_version, kind), embedded = _type(item), within.context.policy.workloads
     stand_in = stands_for(group_kind(api_version, kind), api_version, meta, embedded) is not None
     try:
         value, _ = read_exactly(item.raw, item.of)
         workload = read_workload(value, embedded, api_version=api_version, kind=kind)
     except DecodeError as error:
-        say(f"{source}: note: {one_line(f'{kind} {meta.namespace}/{meta.name}')}: {error.message}: not counted")
+        print_message(
+            f"{source}: note: {one_line(f'{kind} {meta.namespace}/{meta.name}')}: {error.message}: not counted"
+        )
         return ()
     skews = () if workload is None else workload_skews(workload, within, stand_in=stand_in)
     named = NamedWorkload(namespace=meta.namespace, kind=kind, api_version=api_version, name=meta.name)
-    return tuple(_Standing(workload=named, skew=each) for each in skews)
+    return tuple(_WorkloadSkew(workload=named, skew=skew) for skew in skews)
 
 
-def _is_broken(of: _Standing) -> bool:
+def _is_broken(found: _WorkloadSkew) -> bool:
     """Whether a hard constraint is above its maxSkew."""
-    return of.skew.above and of.skew.hard
+    return found.skew.above and found.skew.hard
 
 
-def _render(found: Sequence[_Standing], where: str, *, color: bool) -> Iterator[str]:
-    """The table and its summary. An empty ``where`` stands for all namespaces."""
+def _render(skews: Sequence[_WorkloadSkew], where: str, *, color: bool) -> Iterator[str]:
+    """Render the table and its summary. An empty ``where`` is all namespaces."""
     paint = Paint(color=color)
-    if not found:
-        yield paint(f"no workload with pods of its own in {where or 'any namespace'}", GREEN) + "\n"
+    if not skews:
+        yield paint(f"no workload with running pods in {where or 'any namespace'}", GREEN) + "\n"
         return
-    rows = [("NAMESPACE", "WORKLOAD", "CONSTRAINT", "MAXSKEW", "SKEW", "WHEN", "FROM", "PODS"), *map(_row, found)]
-    for number, line in enumerate(columns(rows)):
-        yield paint(line, *_colour(found[number - 1] if number else None)) + "\n"
-    above = [each for each in found if each.skew.above]
+    rows = [("NAMESPACE", "WORKLOAD", "CONSTRAINT", "MAXSKEW", "SKEW", "WHEN", "FROM", "PODS"), *map(_row, skews)]
+    for number, line in enumerate(table_lines(rows)):
+        yield paint(line, *_colour(skews[number - 1] if number else None)) + "\n"
+    above = [skew for skew in skews if skew.skew.above]
     hard = sum(map(_is_broken, above))
-    ends = f"{len(above)} of {plural(len(found), 'constraint')} above maxSkew"
-    yield "\n" + paint(f"{ends}, {hard} of them DoNotSchedule" if above else ends, RED if hard else GREEN) + "\n"
+    summary = f"{len(above)} of {plural(len(skews), 'constraint')} above maxSkew"
+    yield "\n" + paint(f"{summary}, {hard} of them DoNotSchedule" if above else summary, RED if hard else GREEN) + "\n"
 
 
-def _colour(of: _Standing | None) -> Sequence[str]:
-    if of is None:
+def _colour(row: _WorkloadSkew | None) -> Sequence[str]:
+    if row is None:
         return (BOLD,)
-    return () if not of.skew.above else (RED,) if _is_broken(of) else (YELLOW,)
+    return () if not row.skew.above else (RED,) if _is_broken(row) else (YELLOW,)
 
 
-def _row(of: _Standing) -> tuple[str, ...]:
-    workload, skew = of.workload, of.skew
+def _row(row: _WorkloadSkew) -> tuple[str, ...]:
+    workload, skew = row.workload, row.skew
     return (
         one_line(workload.namespace, _NAME),
         one_line(f"{workload.kind}/{workload.name}", _NAME),
@@ -198,5 +193,5 @@ def _row(of: _Standing) -> tuple[str, ...]:
     )
 
 
-def _document(of: _Standing) -> Json:
-    return {**to_builtins(of.workload), **to_builtins(skew_document(of.skew))}
+def _document(row: _WorkloadSkew) -> Json:
+    return {**to_builtins(row.workload), **to_builtins(skew_document(row.skew))}

@@ -1,4 +1,4 @@
-"""``evenspread snapshot``: a live cluster as a file."""
+"""``evenspread snapshot``: write a cluster into a file."""
 
 import contextlib
 import errno
@@ -15,27 +15,32 @@ import click
 from msgspec import Struct
 
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cli.live_cluster import Given, open_cluster, reading
+from webhook.cli.live_cluster import ClusterSelection, open_cluster, reading
+from webhook.cli.long_runs import Progress, collect_rarely
 from webhook.cli.options import cluster_options, policy_option
-from webhook.cli.terminal import Progress, collect_rarely, say
+from webhook.cli.terminal import print_message
 from webhook.core.policy.policy import Policy
 from webhook.core.text import plural
 from webhook.snapshot.capture import CapturedSnapshot, capture, take_file, without_names
 from webhook.snapshot.load import SnapshotError
 
-_MAX_KINDS_NAMED = 4  # named, those with most objects first: the sentence is one line of a terminal
+_MAX_KINDS = 4  # in the summary, those with most objects; it fits a line
 
 
 def _with_directory(file: str | None) -> str | None:
-    """The same, unless nothing can be written there. Errors: CommandError, before the cluster is read."""
+    """Check the directory of the output before the cluster is read.
+
+    Raises:
+        CommandError: The directory does not exist.
+    """
     if file is not None and not Path(file).parent.is_dir():
         raise CommandError(f"{file}: cannot be written: {os.strerror(errno.ENOENT)}")
     return file
 
 
 @click.command(
-    short_help="Write the state of a cluster into a file.",
-    epilog="Exit code: 0 written, 2 usage or configuration, 4 no cluster, 5 no room for the file.",
+    short_help="Save a cluster into a file.",
+    epilog="Exit code: 0 written, 2 usage or configuration, 3 unreadable input, 4 cluster not readable, 5 disk full.",
 )
 @click.option(
     "-o",
@@ -44,53 +49,58 @@ def _with_directory(file: str | None) -> str | None:
     metavar="FILE",
     type=click.Path(),
     callback=lambda _context, _parameter, file: _with_directory(file),
-    help="Output file, packed if the name ends in .gz.  [default: stdout]",
+    help="Output file, compressed if the name ends in .gz.  [default: stdout]",
 )
-@click.option("--anonymise", is_flag=True, help="Replace every name. Findings and verdicts stay.")
+@click.option("--anonymise", is_flag=True, help="Replace all names. Findings and verdicts stay the same.")
 @cluster_options
 @policy_option
-def snapshot(*, file: str | None, anonymise: bool, given: Given, policy: Policy) -> None:
-    """Write the state of a cluster into a file, for check --snapshot, audit, and other people.
+def snapshot(*, file: str | None, anonymise: bool, selection: ClusterSelection, policy: Policy) -> None:
+    """Save a cluster into a file. All commands with --snapshot read it, and audit.
 
-    snapshot only uses get and list. It writes only fields that an answer can depend on: no environment, no command, no
-    image, nothing of Secrets and ConfigMaps. The file appears once it is complete, readable by its owner only. With
-    --snapshot, it reads a file instead of a cluster: another snapshot, or output of kubectl.
+    snapshot only uses get and list. It writes only fields with an effect on answers: no environment variables, commands
+    or images, and nothing from Secrets and ConfigMaps. Only the file's owner may read it. The file appears when it is
+    complete.
+
+    snapshot reads the kubeconfig's current cluster unless you select another. With --snapshot, it converts a file:
+    another snapshot, or output of kubectl.
     """
     if file is None and sys.stdout.isatty():
-        raise click.UsageError("name a file with -o, or send the output into one")
+        raise click.UsageError("add -o FILE, or redirect the output into a file")
     collect_rarely()
     began, progress = time.monotonic(), Progress()
     with _opened(file) as target:
-        taken = _taken(given, policy, progress)
+        taken = _taken(selection, policy, progress)
         if anonymise:
             taken = without_names(taken)
         progress.close()
         for line in taken.missing:
-            say(f"{taken.source}: note: {line}")
+            print_message(f"{taken.source}: note: {line}")
         written = _write(taken, target, packed=file is not None and file.endswith(".gz"))
     click.echo(f"{taken.source}, Kubernetes {taken.header.kubernetes_version or 'unknown'}: {_kinds(taken)}", err=True)
     click.echo(f"{file or 'written'}: {written}, {time.monotonic() - began:.1f} s", err=True)
 
 
-def _taken(given: Given, policy: Policy, progress: Progress) -> CapturedSnapshot:
-    """The snapshot of what the options name.
+def _taken(selection: ClusterSelection, policy: Policy, progress: Progress) -> CapturedSnapshot:
+    """Take the snapshot of the selected cluster or file.
 
-    Errors: CommandError with exit code 3 for a file that cannot be read, with 4 for a cluster.
+    Raises:
+        CommandError: With exit code 3 for an unreadable file, 4 for an unreadable cluster.
     """
-    if not given.snapshot:
+    if not selection.snapshot:
         with reading():
-            return capture(open_cluster(given), policy, progress)
+            return capture(open_cluster(selection), policy, progress)
     try:
-        return take_file(given.snapshot, policy)
+        return take_file(selection.snapshot, policy)
     except SnapshotError as error:
         raise CommandError(str(error), Exit.UNREADABLE) from error
 
 
 @contextlib.contextmanager
 def _opened(file: str | None) -> Iterator[BinaryIO]:
-    """A file to write, which gets its name when it is complete, and is readable only by its owner.
+    """Open a file for its owner only. It gets its name when it is complete.
 
-    Errors: CommandError if the file cannot be created.
+    Raises:
+        CommandError: The file cannot be created.
     """
     if file is None:
         yield sys.stdout.buffer
@@ -142,6 +152,6 @@ def _bytes(count: int) -> str:
 
 def _kinds(taken: CapturedSnapshot) -> str:
     counts = sorted(taken.kinds.items(), key=lambda entry: -entry[1])
-    shown = ", ".join(f"{count:,} {kind}" for kind, count in counts[:_MAX_KINDS_NAMED])
-    more = sum(count for _, count in counts[_MAX_KINDS_NAMED:])
+    shown = ", ".join(f"{count:,} {kind}" for kind, count in counts[:_MAX_KINDS])
+    more = sum(count for _, count in counts[_MAX_KINDS:])
     return f"{plural(sum(taken.kinds.values()), 'object')} ({shown}{f', {more:,} of other kinds' if more else ''})"

@@ -1,6 +1,6 @@
-"""``evenspread test``: a policy's own tests, manifests with the findings that they must have.
+"""``evenspread test``: test a configuration on manifests with expected findings.
 
-The comment lines above a document say what is expected of it:
+Comments above a document state them:
 
     # expect: selector-not-self
     # expect: deny max-skew at spec.template.spec.topologySpreadConstraints[0].maxSkew
@@ -14,12 +14,14 @@ from collections.abc import Iterator, Sequence
 import click
 from msgspec import Struct
 
-from webhook.cli.checking.results import Row, message
+from webhook.cli.checking.finding_text import message
+from webhook.cli.checking.results import Row
 from webhook.cli.checking.run import CheckRun
+from webhook.cli.color import DIM, GREEN, RED, Paint, has_color
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
-from webhook.cli.options import looking_options, output_option
-from webhook.cli.terminal import DIM, GREEN, RED, Json, Paint, colored, print_faults, print_results, print_values
+from webhook.cli.options import output_option, review_options
+from webhook.cli.terminal import Json, print_faults, print_results, print_values
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.text import did_you_mean, one_line, plural
@@ -34,24 +36,32 @@ _ONE = re.compile(r"(?:(deny|warn|audit)\s+)?([a-z0-9-]+)(?:\s+at\s+(\S+))?")
 
 
 class Expected(Struct, frozen=True):
-    """One finding that must be there; an empty field may be anything."""
+    """An expected finding. Empty fields match any value."""
 
     rule: str
     mode: str = ""
     path: str = ""
 
     def __str__(self) -> str:
-        """As it is written."""
+        """The expectation as written."""
         return f"{self.mode} {self.rule}".strip() + (f" at {self.path}" if self.path else "")
 
     def fits(self, row: Row) -> bool:
-        """Whether the finding is this one."""
+        """Whether a finding matches."""
         finding = row.judged.finding
         return finding.rule == self.rule and self.mode in {"", row.judged.mode} and self.path in {"", finding.path}
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """One document that was put to the test."""
+    """A tested document.
+
+    Attributes:
+        document: The document.
+        titles: Its objects.
+        missing: Expected findings that were not found.
+        unexpected: Findings that were not expected.
+        unstated: Whether it has no expectation.
+    """
 
     document: InputDocument
     titles: tuple[str, ...]
@@ -61,26 +71,26 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Whether exactly the expected findings are there."""
+        """Whether the document has exactly the expected findings."""
         return not (self.missing or self.unexpected or self.unstated)
 
 
 @click.command(
     short_help="Test a configuration on manifests with expected findings.",
-    help="""Test a configuration: every manifest in DIR must have exactly the findings that its comments expect.
+    help="""Test a configuration: each manifest in DIR must have exactly the findings in its comments.
 
 \b
   # expect: selector-not-self
   # expect: deny max-skew at spec.template.spec.topologySpreadConstraints[0].maxSkew
   # expect: nothing
 
-One line a finding, or several rules with commas between them; the mode and the path are optional.""",
-    epilog="Exit code: 0 all as expected, 1 not, 2 usage or configuration, 3 input that could not be read.",
+Write one finding a line, or several with commas. The mode and the path are optional.""",
+    epilog="Exit code: 0 all findings as expected, 1 differences, 2 usage or configuration, 3 unreadable input.",
 )
 @click.argument("paths", nargs=-1, required=True, metavar="DIR...")
 @output_option("text", "json")
 @click.option("-v", "--verbose", is_flag=True, help="List passing documents too.")
-@looking_options
+@review_options
 def test(
     *,
     paths: tuple[str, ...],
@@ -88,51 +98,52 @@ def test(
     verbose: bool,
     frame: Frame,
 ) -> None:
-    """Run the tests in some directories."""
+    """Run the tests in these directories."""
     cases, faults = _run_cases(paths, frame)
     print_faults(faults)
     if output == "json":
         print_values([*map(_values, cases)], output)
     else:
         print_results(_text(cases, verbose=verbose))
-    # A test that compared nothing has not passed.
+    # A run without cases fails.
     unreadable = any(fault.fatal for fault in faults) or not cases
     failed = any(not case.passed for case in cases)
     click.get_current_context().exit(Exit.UNREADABLE if unreadable else Exit.FINDINGS if failed else Exit.FINE)
 
 
 def _run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[InputFault]]:
-    """Every document with a workload or an expectation as a case, and what could not be read."""
+    """The cases, one for each document with a workload or an expectation, and faults of the input."""
     documents: dict[tuple[str, int, int], tuple[InputDocument, list[str], CheckRun, bool]] = {}
     reading = CheckRun()
     for manifest in reading.manifests(read_files(paths), duplicates=True):
         document = manifest.document
         key = (document.file, document.line, document.column)
-        _, titles, seen, has_workload = documents.setdefault(key, (document, [], CheckRun(), False))
-        seen.examine(manifest, frame)
+        _, titles, run, has_workload = documents.setdefault(key, (document, [], CheckRun(), False))
+        run.examine(manifest, frame)
         titles.append(manifest.title)
         is_workload = has_template(manifest.api_version, manifest.kind, frame.policy.workloads)
-        documents[key] = (document, titles, seen, has_workload or is_workload)
+        documents[key] = (document, titles, run, has_workload or is_workload)
     faults, cases = [*reading.faults], []
-    for document, titles, seen, has_workload in documents.values():
+    for document, titles, run, has_workload in documents.values():
         try:
             expected = _expectations(document)
         except ValueError as error:
             faults.append(document.fault(str(error)))
             continue
         if expected is not None or has_workload:
-            cases.append(_compared(document, titles, expected, seen.rows))
+            cases.append(_compared(document, titles, expected, run.rows))
     if not cases:
         faults.append(InputFault(file="evenspread", message="nothing to test: no document with a workload"))
     return cases, faults
 
 
 def _expectations(document: InputDocument) -> tuple[Expected, ...] | None:
-    """What the comments above a document expect; None where they do not say.
+    """The expectations above a document. None without any.
 
-    Errors: ValueError for a line that cannot be read.
+    Raises:
+        ValueError: A line is invalid.
     """
-    lines = [found.decode("utf-8", "replace").strip() for found in _LINE.findall(document.comments)]
+    lines = [line.decode("utf-8", "replace").strip() for line in _LINE.findall(document.comments)]
     if not lines:
         return None
     parts = [part.strip() for line in lines for part in line.split(",")]
@@ -140,10 +151,10 @@ def _expectations(document: InputDocument) -> tuple[Expected, ...] | None:
 
 
 def _expected(text: str) -> Expected:
-    found = _ONE.fullmatch(text)
-    if found is None:
-        raise ValueError(f"not an expectation: {text[:64]!r}; write: # expect: [deny|warn|audit] RULE [at PATH]")
-    mode, rule, path = found.groups(default="")
+    match = _ONE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"invalid expectation {text[:64]!r}; write it as # expect: [deny|warn|audit] RULE [at PATH]")
+    mode, rule, path = match.groups(default="")
     if rule not in BY_ID:
         raise ValueError(f"no rule {rule[:64]!r}{did_you_mean(rule, [*BY_ID, EXPECT_NOTHING])}")
     return Expected(rule, str(Mode(mode)) if mode else "", path)
@@ -154,13 +165,13 @@ def _compared(
 ) -> Case:
     left = [row for row in rows if not row.waived]
     missing = []
-    # The most exact expectation chooses first, so that a general one does not take its finding.
-    for each in sorted(expected or (), key=lambda each: (not each.path, not each.mode)):
-        found = next((row for row in left if each.fits(row)), None)
-        if found is None:
-            missing.append(each)
+    # Exact expectations first, so that a general one does not take their finding.
+    for expectation in sorted(expected or (), key=lambda entry: (not entry.path, not entry.mode)):
+        match = next((row for row in left if expectation.fits(row)), None)
+        if match is None:
+            missing.append(expectation)
         else:
-            left.remove(found)
+            left.remove(match)
     return Case(
         document=document,
         titles=tuple(titles),
@@ -171,22 +182,22 @@ def _compared(
 
 
 def _text(cases: Sequence[Case], *, verbose: bool) -> Iterator[str]:
-    paint = Paint(color=colored(sys.stdout))
+    paint = Paint(color=has_color(sys.stdout))
     for case in cases:
         if case.passed and not verbose:
             continue
         word = paint("ok  ", GREEN) if case.passed else paint("FAIL", RED)
         yield f"{word} {one_line(case.document.file)}:{case.document.line}: {', '.join(case.titles[:5])}\n"
         if case.unstated:
-            found = ", ".join(sorted({row.judged.finding.rule for row in case.unexpected})) or EXPECT_NOTHING
-            yield f"  no expectation; write above it: # expect: {found}\n"
-        for each in case.missing:
-            yield paint(f"  - {each}", RED) + "\n"
+            rules = ", ".join(sorted({row.judged.finding.rule for row in case.unexpected})) or EXPECT_NOTHING
+            yield f"  no expectation; add this comment above the document: # expect: {rules}\n"
+        for expectation in case.missing:
+            yield paint(f"  - {expectation}", RED) + "\n"
         for row in case.unexpected:
             finding = row.judged.finding
             configured = row.judged.configured
-            wanted = any((each.rule, each.mode) == (finding.rule, configured) for each in case.missing)
-            capped = f"  ({configured}, but the ceiling is lower)" if wanted else ""
+            is_capped = any((entry.rule, entry.mode) == (finding.rule, configured) for entry in case.missing)
+            capped = f"  (configured as {configured}, but a ceiling lowers it)" if is_capped else ""
             yield paint(f"  + {row.judged.mode} {finding.rule} at {one_line(finding.path)}", GREEN) + f"{capped}\n"
             yield paint(f"      {message(row)}", DIM) + "\n"
     failed = sum(not case.passed for case in cases)
@@ -202,7 +213,7 @@ def _values(case: Case) -> Json:
         "objects": case.titles,
         "passed": case.passed,
         "stated": not case.unstated,
-        "missing": [str(each) for each in case.missing],
+        "missing": [str(expectation) for expectation in case.missing],
         "unexpected": [
             {"rule": row.judged.finding.rule, "mode": str(row.judged.mode), "path": row.judged.finding.path}
             for row in case.unexpected

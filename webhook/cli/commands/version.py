@@ -8,5 +8,5 @@ from webhook.core.api.version import ANNOUNCED, SUPPORTED
 
 @click.command()
 def version() -> None:
-    """Print the version, and the Kubernetes releases that it knows."""
+    """Print the version and the supported Kubernetes releases."""
     click.echo(f"evenspread {__version__} (Kubernetes {SUPPORTED}; {ANNOUNCED} as announced)")

@@ -1,11 +1,12 @@
-"""``-o github``: workflow commands, which GitHub shows as annotations on the lines of a pull request.
+"""``-o github``: workflow commands, for annotations on the lines of a pull request.
 
 Source: docs.github.com, workflow commands for GitHub Actions, ``::error``.
 """
 
 from collections.abc import Iterator
 
-from webhook.cli.checking.results import RunResult, fix, message
+from webhook.cli.checking.finding_text import fix, message
+from webhook.cli.checking.results import RunResult
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line
 from webhook.manifests.reading.files import STDIN_NAME
@@ -14,7 +15,7 @@ _COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "
 
 
 def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
-    """One command a line: faults of the input first, since the rest may be incomplete."""
+    """Render a command on each line. Faults of the input come first, since they make the rest incomplete."""
     for fault in result.faults:
         if fault.fatal:
             yield _command("error", fault.file, fault.line, fault.column, "evenspread: unreadable", fault.message)
@@ -26,7 +27,7 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
             text += f"; fix: {fix(row)}"
         title = f"evenspread/{row.judged.finding.rule}"
         where = row.manifest.file, row.place.line, row.place.column
-        # A finding in a rendered chart belongs to the template that Helm names; its lines are not the template's.
+        # Helm names the template, but the lines of rendered output are not the template's.
         if row.manifest.source and row.manifest.file == STDIN_NAME:
             where = row.manifest.source, 0, 0
         yield _command(_COMMANDS[row.severity], *where, title, text)
@@ -39,7 +40,7 @@ def _command(name: str, file: str, line: int, column: int, title: str, text: str
 
 def _data(text: str) -> str:
     escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return one_line(escaped, len(escaped))  # a file's name may hold what colours or clears a terminal
+    return one_line(escaped, len(escaped))  # file names can contain terminal codes
 
 
 def _property(text: str) -> str:

@@ -1,4 +1,4 @@
-"""``-o junit``: JUnit XML, which CI servers show as test results: a case an object, a failure a finding.
+"""``-o junit``: JUnit XML, for the test results of CI servers. An object is a case, a finding a failure.
 
 Source: the schema that Jenkins' xunit plugin accepts.
 """
@@ -9,14 +9,15 @@ from xml.sax.saxutils import escape, quoteattr
 import msgspec
 
 from webhook.answers.scanned import scan_numbers
-from webhook.cli.checking.results import Row, RunResult, fix, message
+from webhook.cli.checking.finding_text import fix, message
+from webhook.cli.checking.results import Row, RunResult
 from webhook.core.text import one_line
 
 
 def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
-    """One suite: clean workloads pass, findings fail, and exempted ones are skipped.
+    """Render a suite. Clean workloads pass, findings fail, exempted findings are skipped.
 
-    Rules that could not look are no tests: they are in the suite's output.
+    Rules that were not evaluated are in the suite's output.
     """
     cases = [
         *(_case(file, name, "") for file, name in result.clean),
@@ -44,7 +45,7 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
 
 
 def _properties(result: RunResult) -> Iterator[str]:
-    """Numbers of the whole cluster, which belong to no case."""
+    """The totals of the cluster."""
     if result.scan is None:
         return
     values: dict[str, object] = msgspec.to_builtins(scan_numbers(result.scan))
@@ -79,5 +80,5 @@ def _text(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """XML has no place for surrogates and two more characters."""
-    return "".join("\ufffd" if "\ud800" <= each <= "\udfff" or each in "\ufffe\uffff" else each for each in text)
+    """Replace the characters that XML forbids: surrogates and two more."""
+    return "".join("\ufffd" if "\ud800" <= char <= "\udfff" or char in "\ufffe\uffff" else char for char in text)

@@ -1,4 +1,4 @@
-"""``-o report``: report documents for ``kubectl apply -f -``, one per workload with findings."""
+"""``-o report``: report objects for ``kubectl apply -f -``, one for each workload with findings."""
 
 import time
 from collections.abc import Iterator
@@ -24,38 +24,42 @@ def render(
     color: bool,  # noqa: ARG001 every format has this signature
     api: ReportApi = ReportApi.OPEN_REPORTS,
 ) -> Iterator[str]:
-    """One YAML document a workload: those with findings in the order of the input, then others, the worst first."""
+    """Render a YAML document for each workload: first those with findings in the order of the input."""
     seconds = int(time.time())
-    for each in _reported(result).values():
+    for reported in _reported(result).values():
         yield "---\n"
-        yield from (f"{line}\n" for line in block_lines(report(each, api, seconds)))
+        yield from (f"{line}\n" for line in block_lines(report(reported, api, seconds)))
 
 
 def _reported(result: RunResult) -> dict[_Workload, ReportContent]:
-    """The report of each workload: findings, and its pods if a whole cluster was examined by all rules."""
-    found, judged = dict[_Workload, ReportContent](), dict[_Workload, list[JudgedFinding]]()
+    """The findings of each workload, and with all rules on a whole cluster, the state of its pods."""
+    reports, judged = dict[_Workload, ReportContent](), dict[_Workload, list[JudgedFinding]]()
     for row in result.rows:
-        of = row.manifest
-        if not of.api_version:
-            continue  # values of a chart: no cluster has such an object
-        key = _key(of, namespace_of(of.namespace))
-        found.setdefault(key, _about(of))
+        manifest = row.manifest
+        if not manifest.api_version:
+            continue  # values of a chart are not an object of the cluster
+        key = _key(manifest, namespace_of(manifest.namespace))
+        reports.setdefault(key, _empty_report(manifest))
         judged.setdefault(key, []).append(row.judged)
     for key, findings in judged.items():
-        found[key] = replace(found[key], findings=tuple(findings))
-    for each in result.scan.workloads if result.scan is not None and not result.rules else ():
-        if stated := pod_results(each):
-            key = _key(each, each.namespace)
-            found[key] = replace(found.get(key) or _about(each), stated=stated)
-    return found
+        reports[key] = replace(reports[key], findings=tuple(findings))
+    for workload in result.scan.workloads if result.scan is not None and not result.rules else ():
+        if stated := pod_results(workload):
+            key = _key(workload, workload.namespace)
+            reports[key] = replace(reports.get(key) or _empty_report(workload), stated=stated)
+    return reports
 
 
-def _key(of: Manifest | ScannedWorkload, namespace: str) -> _Workload:
-    return (*group_kind(of.api_version, of.kind), namespace, of.name)
+def _key(workload: Manifest | ScannedWorkload, namespace: str) -> _Workload:
+    return (*group_kind(workload.api_version, workload.kind), namespace, workload.name)
 
 
-def _about(of: Manifest | ScannedWorkload) -> ReportContent:
-    """Nothing yet of the workload."""
+def _empty_report(workload: Manifest | ScannedWorkload) -> ReportContent:
     return ReportContent(
-        api_version=of.api_version, kind=of.kind, namespace=of.namespace, name=of.name, uid=of.uid, findings=()
+        api_version=workload.api_version,
+        kind=workload.kind,
+        namespace=workload.namespace,
+        name=workload.name,
+        uid=workload.uid,
+        findings=(),
     )

@@ -1,4 +1,4 @@
-"""``-o sarif``: SARIF 2.1.0, which code scanning services and editors read.
+"""``-o sarif``: SARIF 2.1.0, for code scanning services and editors.
 
 Source: OASIS Static Analysis Results Interchange Format 2.1.0.
 """
@@ -12,7 +12,8 @@ import msgspec
 
 from webhook import __version__
 from webhook.answers.scanned import scan_numbers
-from webhook.cli.checking.results import Row, RunResult, fix, message
+from webhook.cli.checking.finding_text import fix, message
+from webhook.cli.checking.results import Row, RunResult
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import RULES
 from webhook.manifests.reading.documents import InputFault
@@ -23,14 +24,12 @@ _INDEX = {rule.id: number for number, rule in enumerate(RULES)}
 
 
 def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
-    """One run; what could not be read is a notification of it, and makes it unsuccessful."""
+    """Render a run. Unreadable input is a notification, and makes the run unsuccessful."""
     fatal = [fault for fault in result.faults if fault.fatal]
     run: dict[str, object] = {
         "tool": {"driver": {"name": "evenspread", "version": __version__, "rules": [_rule(rule) for rule in _INDEX]}},
         "columnKind": "unicodeCodePoints",
-        "invocations": [
-            {"executionSuccessful": not fatal, "toolExecutionNotifications": [_notification(each) for each in fatal]}
-        ],
+        "invocations": [{"executionSuccessful": not fatal, "toolExecutionNotifications": [*map(_notification, fatal)]}],
         "results": [_result(row) for row in result.rows],
     }
     if result.scan is not None:
@@ -67,7 +66,7 @@ def _result(row: Row) -> dict[str, object]:
                 "logicalLocations": [{"fullyQualifiedName": f"{name} {finding.path}", "kind": "object"}],
             }
         ],
-        # The same finding keeps its mark when lines are added above it.
+        # The fingerprint stays the same when lines are added above the finding.
         "partialFingerprints": {"evenspread/v1": hashlib.sha256(same.encode("utf-8", "replace")).hexdigest()[:32]},
     }
     if row.waived:
@@ -83,7 +82,7 @@ def _notification(fault: InputFault) -> dict[str, object]:
 
 
 def _uri(row: Row) -> str:
-    # Lines of rendered output are none of the template's, but the template is the file that people can open.
+    # The lines are those of the rendered output, but people can only open the template.
     return _quoted(
         row.manifest.source if row.manifest.source and row.manifest.file == STDIN_NAME else row.manifest.file
     )

@@ -1,21 +1,23 @@
-"""``-o text``: one block a finding, with the line that it is about, and a summary at the end."""
+"""``-o text``: a block for each finding with its line of the manifest, and a summary."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from webhook.cli.checking.results import Row, RunResult, consequence, fix, message
-from webhook.cli.terminal import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.checking.finding_text import consequence, fix, message
+from webhook.cli.checking.results import Row, RunResult
+from webhook.cli.color import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.budget import Missing
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line, plural
 from webhook.manifests.reading.manifest import FieldPosition
 
 COLORS = {Severity.HIGH: RED, Severity.MEDIUM: YELLOW, Severity.LOW: BLUE}
-_MAX_QUOTED_CHARS = 100  # characters of a line; beyond, it is cut around the field
+_MAX_QUOTED_CHARS = 100  # of a line; longer lines are cut around the field
+_CONTEXT_CHARS = 20  # of a cut line, before the field
 
 
 def render(result: RunResult, *, color: bool, verbose: bool = False) -> Iterator[str]:
-    """Blocks in the order of the input, exempted findings as one line each, then the summary."""
+    """Render the findings in the order of the input, exempted ones as a single line, then the summary."""
     paint = Paint(color=color)
     for row in result.rows:
         yield from waived(row, paint) if row.waived else block(row, paint)
@@ -23,12 +25,12 @@ def render(result: RunResult, *, color: bool, verbose: bool = False) -> Iterator
 
 
 def block(row: Row, paint: Paint) -> Iterator[str]:
-    """One finding in full."""
+    """Render a finding in full."""
     judged, place = row.judged, row.place
     head = f"{one_line(row.manifest.file)}:{place.line}:{place.column}:"
     severity = paint(row.severity, COLORS[row.severity], BOLD)
-    done = f" ({consequence(row)})"
-    yield f"{paint(head, BOLD)} {severity} {paint(judged.finding.rule, BOLD)}{paint(done, DIM)}\n"
+    suffix = f" ({consequence(row)})"
+    yield f"{paint(head, BOLD)} {severity} {paint(judged.finding.rule, BOLD)}{paint(suffix, DIM)}\n"
     source = f"  ({one_line(row.manifest.source)})" if row.manifest.source else ""
     yield f"  {row.manifest.title}{paint(source, DIM)}  {paint(one_line(judged.finding.path), DIM)}\n"
     yield from _quote(place, paint, COLORS[row.severity])
@@ -39,16 +41,16 @@ def block(row: Row, paint: Paint) -> Iterator[str]:
 
 
 def waived(row: Row, paint: Paint) -> Iterator[str]:
-    """One finding that the policy exempts."""
+    """Render an exempted finding."""
     place = f"{one_line(row.manifest.file)}:{row.place.line}:{row.place.column}:"
     yield paint(f"{place} {row.judged.finding.rule} {row.manifest.title}: {one_line(row.judged.waived)}", DIM) + "\n\n"
 
 
 def _quote(place: FieldPosition, paint: Paint, code: str) -> Iterator[str]:
-    """The line of the manifest and a caret under the field."""
+    """Yield the line of the manifest, with a caret under the field."""
     text, caret, width = place.text, place.caret, place.width
     if len(text) > _MAX_QUOTED_CHARS:
-        start = max(min(caret - 20, len(text) - _MAX_QUOTED_CHARS), 0)
+        start = max(min(caret - _CONTEXT_CHARS, len(text) - _MAX_QUOTED_CHARS), 0)
         text, caret = text[start : start + _MAX_QUOTED_CHARS], caret - start
         width = min(width, _MAX_QUOTED_CHARS - caret)
     text = one_line(text.replace("\t", " "), _MAX_QUOTED_CHARS)
@@ -58,21 +60,23 @@ def _quote(place: FieldPosition, paint: Paint, code: str) -> Iterator[str]:
 
 
 def run_summary(result: RunResult, paint: Paint, *, verbose: bool = False) -> str:
-    """The last lines: what was examined, found and not evaluated."""
+    """The last lines: totals, findings, and rules that were not evaluated."""
     counted = [row for row in result.rows if not row.waived]
     severities = Counter(row.severity for row in counted)
-    looked = (
+    totals = (
         f"{plural(result.files, 'file')}, {plural(result.objects, 'object')}, {plural(result.workloads, 'workload')}"
     )
-    if counted:  # values of a chart are no object, and may have findings
-        parts = ", ".join(f"{severities[each]} {each}" for each in reversed(Severity) if severities[each])
-        found = paint(f"{plural(len(counted), 'finding')} ({parts})", RED if severities[Severity.HIGH] else YELLOW)
+    if counted:  # even without objects: values of a chart can have findings
+        parts = ", ".join(
+            f"{severities[severity]} {severity}" for severity in reversed(Severity) if severities[severity]
+        )
+        findings = paint(f"{plural(len(counted), 'finding')} ({parts})", RED if severities[Severity.HIGH] else YELLOW)
     elif not result.objects:
-        found = paint("nothing to check", YELLOW)
+        findings = paint("nothing to check", YELLOW)
     else:
-        found = paint("no findings", GREEN)
+        findings = paint("no findings", GREEN)
     exempted = len(result.rows) - len(counted)
-    lines = [f"{looked}: {found}" + (f", {exempted} exempted" if exempted else "")]
+    lines = [f"{totals}: {findings}" + (f", {exempted} exempted" if exempted else "")]
     lines += [paint(line, DIM) for line in gap_lines(result, verbose=verbose)]
     if incomplete := unread(result):
         lines.append(paint(incomplete, RED))
@@ -80,13 +84,13 @@ def run_summary(result: RunResult, paint: Paint, *, verbose: bool = False) -> st
 
 
 def unread(result: RunResult) -> str:
-    """A warning about unreadable input. Empty if all was read."""
+    """The warning about unreadable input. Empty if all input was read."""
     faults = sum(fault.fatal for fault in result.faults)
     return f"results are incomplete: {plural(faults, 'error')} in the input, see above" if faults else ""
 
 
 def gap_lines(result: RunResult, *, verbose: bool) -> Iterator[str]:
-    """The number of unevaluated rules and their missing facts. ``verbose`` lists them, a line per fact."""
+    """Yield the number of skipped rules with the missing facts. ``verbose`` lists them, a line for each fact."""
     rules: dict[str, set[str]] = defaultdict(set)
     for gap in result.gaps:
         rules[gap.missing].add(gap.rule)
@@ -106,10 +110,10 @@ def gap_lines(result: RunResult, *, verbose: bool) -> Iterator[str]:
     if others:
         parts.append(f"{others} for other reasons")
     if len(parts) == 1:
-        parts = [parts[0].partition(" ")[2]]  # its number is that of all
+        parts = [parts[0].partition(" ")[2]]  # the total is stated already
     if parts:
-        verb = "-v names it" if len(counted) == 1 else "-v names them"
-        yield f"{plural(len(counted), 'rule')} not evaluated: {', '.join(parts)} ({verb})"
+        pronoun = "it" if len(counted) == 1 else "them"
+        yield f"{plural(len(counted), 'rule')} not evaluated: {', '.join(parts)}; -v lists {pronoun}"
 
 
 def _lacking(missing: str) -> str:
@@ -117,6 +121,6 @@ def _lacking(missing: str) -> str:
 
 
 _IN_SHORT = {
-    Missing.NO_CLUSTER.value: "without a cluster (--cluster, --snapshot)",
-    Missing.RULE_FAILED.value: "by a fault of evenspread",
+    Missing.NO_CLUSTER.value: "without a cluster (add --cluster or --snapshot)",
+    Missing.RULE_FAILED.value: "because of a bug in evenspread",
 }

@@ -7,8 +7,8 @@ import pytest
 from cli.snapshots import owned, running, snapshot, waiting
 from manifest import workload
 
-from webhook.cli.commands.audit.page import standing
-from webhook.cli.terminal import Paint
+from webhook.cli.color import Paint
+from webhook.cli.commands.audit.page import pod_tables
 from webhook.core.scan.scanned import ClusterScan, PendingCause, ScannedWorkload, SmallestFix, Stranded, ZoneLoss
 
 HARD, SOFT = "zone hard 1 app=web", "hostname soft 1 app=web"
@@ -49,16 +49,16 @@ def test_the_page(audited, tmp_path):
     page = audited("--summary", "--config", "policy.yaml")
     assert (
         """
-1 Pending pod: 1 for spread constraints
+1 Pending pod: 1 blocked by spread constraints
 PENDING NOW          PODS  CAUSE   SINCE
 Deployment shop/web  1     spread  2026-11-20T10:00:00Z
-  fix of Deployment shop/web: set maxSkew: 4
+  fix for Deployment shop/web: set maxSkew: 4
 
 ABOVE MAXSKEW                    SKEW    WHEN            PODS
 Deployment shop/web zone[0]      3 of 1  DoNotSchedule   a 3, b 0
 Deployment shop/web hostname[1]  3 of 1  ScheduleAnyway  a0 3, b0 0
 
-1 workload without constraints would get the configured defaults; 2 running pods of them have none
+1 workload without constraints would get the configured defaults; 2 running pods without them
 
 PENDING IF ONE ZONE FAILS"""
         in page
@@ -91,12 +91,12 @@ def test_long_tables_are_cut_and_several_causes_are_counted():
         for number in range(12)
     ]
     scan = ClusterScan(workloads=tuple(many), pending={PendingCause.SPREAD: 24, PendingCause.UNKNOWN: 12})
-    page = "".join(standing(scan, Paint(color=False)))
-    assert "36 Pending pods: 24 for spread constraints, 12 for reasons that were not looked at\n" in page
+    page = "".join(pod_tables(scan, Paint(color=False)))
+    assert "36 Pending pods: 24 blocked by spread constraints, 12 for an unknown reason\n" in page
     assert "Deployment shop/app09  3     spread 2, unknown 1\nand 2 more\n" in page
     assert "app10" not in page
     assert "fix of" not in page
-    assert "1 running pod of them has none\n" in page
+    assert "1 running pod without them\n" in page
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_long_tables_are_cut_and_several_causes_are_counted():
 )
 def test_how_many_pods_a_zone_costs(stranded, text):
     loss = ZoneLoss(zone="a", wanted=9, unreachable=Stranded(*stranded), gone=Stranded(0, 0))
-    page = "".join(standing(ClusterScan(zones=(loss,)), Paint(color=False)))
+    page = "".join(pod_tables(ClusterScan(zones=(loss,)), Paint(color=False)))
     assert page.splitlines()[-1].split("  ")[-3:] != []
     assert f"  {text}  " in page
 
@@ -164,6 +164,6 @@ def test_what_would_be_refused_under_a_denying_ceiling(run, tmp_path):
         snapshot("a: a0 | b: b0", workload("Deployment", "app=web", "zone hard 1 app=x"))
     )
     asked = ("audit", "s.jsonl", "--summary", "--config", "policy.yaml")
-    assert "1 workload would be refused under --ceiling deny: Deployment shop/web\n" in run(*asked)[1]
+    assert "with --ceiling deny, the webhook would deny 1 workload: Deployment shop/web\n" in run(*asked)[1]
     code, page, _ = run(*asked, "--ceiling", "deny")
-    assert (code, "1 workload would be refused: Deployment shop/web\n" in page) == (1, True)
+    assert (code, "the webhook would deny 1 workload: Deployment shop/web\n" in page) == (1, True)

@@ -62,7 +62,7 @@ class TestDiff:
     def test_a_diff(self, add, tmp_path):
         code, out, err = add("--add-defaults", "web.yaml")
         assert code == 1
-        assert err == "constraints would be added to 1 workload\n"
+        assert err == "constraints can be added to 1 workload\n"
         assert out == "--- web.yaml\n+++ web.yaml\n@@ -7,5 +7,14 @@\n" + "".join(
             f"{'+' if line in ADDED else ' '}{line}" for line in FIXED.splitlines(keepends=True)[6:]
         )
@@ -80,7 +80,7 @@ class TestDiff:
         assert add("--add-defaults", "web.yaml", web=FIXED) == (
             0,
             "",
-            "constraints would be added to 0 workloads; left alone: 1 own-constraints\n",
+            "constraints can be added to 0 workloads; skipped: 1 own-constraints\n",
         )
 
     def test_is_what_the_page_shows(self, add):
@@ -96,7 +96,7 @@ class TestWrite:
     def test_once(self, add, run, tmp_path):
         code, out, err = add("--add-defaults", "--write", "web.yaml", web=WEB + DAEMON)
         assert (code, out) == (0, "web.yaml:9: Deployment shop/web: zone[0]\n")
-        assert err == "constraints were added to 1 workload; left alone: 1 daemon-set\n"
+        assert err == "constraints added to 1 workload; skipped: 1 daemon-set\n"
         assert (tmp_path / "web.yaml").read_text() == FIXED + DAEMON
         code, out, _ = run("check", "--config", "policy", "--add-defaults", "--write", "web.yaml")
         assert (code, out) == (0, "")
@@ -107,7 +107,7 @@ class TestWrite:
         assert (code, out) == (1, "web.yaml:9: Deployment shop/web: zone[0]\n")
         assert err == (
             "web.yaml:16:99: error: StatefulSet db: zone[0] not added: the pod spec is written in flow style ({…})\n"
-            "constraints were added to 1 workload\n"
+            "constraints added to 1 workload\n"
         )
         assert (tmp_path / "web.yaml").read_text() == FIXED + FLOW
 
@@ -118,7 +118,7 @@ class TestWrite:
 
     def test_what_cannot_be_decoded(self, add):
         _, _, err = add("--add-defaults", "--write", "web.yaml", web=WEB.replace("replicas: 3", "replicas: three"))
-        assert err == "constraints were added to 0 workloads; left alone: 1 unreadable\n"
+        assert err == "constraints added to 0 workloads; skipped: 1 unreadable\n"
 
     def test_what_cannot_be_written(self, add, monkeypatch):
         def full(*_):
@@ -127,7 +127,7 @@ class TestWrite:
         monkeypatch.setattr(atomic_write, "replace_file", full)
         code, out, err = add("--add-defaults", "--write", "web.yaml")
         assert (code, out) == (1, "")
-        assert err == ("web.yaml: error: not written: no space left on device\nconstraints were added to 0 workloads\n")
+        assert err == ("web.yaml: error: not written: no space left on device\nconstraints added to 0 workloads\n")
 
     def test_a_directory(self, add, tmp_path):
         (tmp_path / "more").mkdir()
@@ -142,21 +142,21 @@ class TestWrite:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--write", "a"), "--write writes what --fix or --add-defaults shows: give one of them too"),
+        (("--write", "a"), "--write needs --fix or --add-defaults"),
         (
             ("--fix", "--add-defaults", "a"),
-            "--fix and --add-defaults may change the same lines: one first, then the other",
+            "--fix and --add-defaults may change the same lines: run one first, then the other",
         ),
-        (("--fix", "-o", "json", "a"), "-o is for findings, which --fix does not print"),
-        (("--add-defaults", "-o", "json", "a"), "-o is for findings, which --add-defaults does not print"),
-        (("--fix", "--write", "-"), "the standard input cannot be written to; without --write the changes are printed"),
+        (("--fix", "-o", "json", "a"), "--fix prints a diff: remove -o"),
+        (("--add-defaults", "-o", "json", "a"), "--add-defaults prints a diff: remove -o"),
+        (("--fix", "--write", "-"), "--write needs files: remove it to print the changes of the standard input"),
         (
             ("--config", "off", "--add-defaults", "-"),
-            "--config FILE, with defaults.defaultConstraints in it and a defaults.mode that is not off",
+            "add --config FILE with defaults.defaultConstraints and a defaults.mode other than off",
         ),
         (
             ("--config", "none", "--add-defaults", "--write", "a"),
-            "--config FILE, with defaults.defaultConstraints in it and a defaults.mode that is not off",
+            "add --config FILE with defaults.defaultConstraints and a defaults.mode other than off",
         ),
     ],
 )
@@ -173,11 +173,11 @@ def test_usage(add, tmp_path, arguments, message):
     [
         (
             "hardWhenDomains: 3",
-            "nodes-unknown: the defaults depend on the domains of the cluster: name it with --cluster or --snapshot\n",
+            "nodes-unknown: the defaults depend on the nodes of the cluster; add --cluster or --snapshot FILE\n",
         ),
         (
             "topologyKey: kubernetes.io/hostname",
-            "where Karpenter adds nodes, the webhook leaves out constraints over kubernetes.io/hostname\n",
+            "In a cluster with Karpenter, the webhook omits constraints over kubernetes.io/hostname\n",
         ),
     ],
 )
@@ -194,7 +194,7 @@ def test_what_only_a_cluster_knows(add, tmp_path, defaults, told):
     nodes = "".join(node.replace("ZONE", zone) for zone in "abc")
     assert (
         add("--config", "other", "--add-defaults", "web.yaml", web=WEB + nodes)[2]
-        == "constraints would be added to 1 workload\n"
+        == "constraints can be added to 1 workload\n"
     )
 
 
@@ -260,8 +260,8 @@ def nodes(*zones):
             [],
             [
                 (
-                    "note: DoNotSchedule may leave pods Pending; whether it does here is not known (no nodes known): "
-                    "name the cluster with --cluster or --snapshot"
+                    "note: DoNotSchedule can leave pods Pending. This was not checked (no nodes known); "
+                    "add --cluster or --snapshot FILE"
                 ),
             ],
             id="no cluster",

@@ -72,7 +72,7 @@ def test_what_the_text_turns_out_not_to_take_is_refused_and_the_rest_is_not():
     odd = SET.replace("      containers: []\n", "      topologySpreadConstraints:\n        []\n      containers: []\n")
     amendment = amended(f"{SET}---\n{odd}")
     assert [str(each) for each in amendment.refused] == [
-        "0.yaml:20:5: StatefulSet db: rack[0] not added: read again, the file would differ in more than the constraints"
+        "0.yaml:20:5: StatefulSet db: rack[0] not added: the edited file would differ in more than the constraints"
     ]
     [file] = amendment.files
     assert [each.number for each in file.additions] == [0]

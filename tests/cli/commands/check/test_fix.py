@@ -32,8 +32,8 @@ FIXED = WEB.replace("maxSkew: 0", "maxSkew: 1").replace("old", "web")
 LEFT = (
     "web.yaml:17:9: left when-unsatisfiable: Deployment shop/web:"
     ' spec.template.spec.topologySpreadConstraints[1].whenUnsatisfiable: Unsupported value: "maybe":'
-    ' supported values: "DoNotSchedule", "ScheduleAnyway"; fix (by hand: more than one change would do, and the choice'
-    " is yours): choose DoNotSchedule (a requirement)"
+    ' supported values: "DoNotSchedule", "ScheduleAnyway";'
+    " fix (by hand: there are several possible changes): choose DoNotSchedule (a requirement)"
     " or ScheduleAnyway (a preference)\n"
 )
 
@@ -60,7 +60,7 @@ def test_a_diff_and_what_is_left(fix, tmp_path):
         f"-{changed[1]}+{changed[1].replace('old', 'web')}"
         f" {' '.join(WEB.splitlines(keepends=True)[14:17])}"
     )
-    assert err == LEFT + "2 findings would be fixed in 1 file, 1 left\n"
+    assert err == LEFT + "2 findings can be fixed in 1 file, 1 left\n"
     assert (tmp_path / "web.yaml").read_text() == WEB
 
 
@@ -91,12 +91,12 @@ def test_the_exit_code_is_of_what_is_left(fix, arguments, code):
 
 def test_nothing_to_fix(fix):
     web = FIXED.replace("maybe", "ScheduleAnyway")
-    assert fix("--fix", "web.yaml", web=web) == (0, "", "0 findings would be fixed in 0 files, 0 left\n")
+    assert fix("--fix", "web.yaml", web=web) == (0, "", "0 findings can be fixed in 0 files, 0 left\n")
 
 
 def test_only_the_rules_that_were_asked_for(fix):
     code, out, err = fix("--fix", "--rule", "max-skew", "web.yaml")
-    assert (code, err) == (1, "1 finding would be fixed in 1 file, 0 left\n")
+    assert (code, err) == (1, "1 finding can be fixed in 1 file, 0 left\n")
     assert [line for line in out.splitlines() if line[0] in "+-"][2:] == [
         "-      - maxSkew: 0  # one",
         "+      - maxSkew: 1  # one",
@@ -110,7 +110,7 @@ def test_what_is_exempted_stays(fix, tmp_path):
     )
     _, out, err = fix("--config", "policy", "--fix", "web.yaml")
     assert "old" not in "".join(line for line in out.splitlines() if line[0] in "+-")
-    assert err == LEFT + "1 finding would be fixed in 1 file, 1 left\n"
+    assert err == LEFT + "1 finding can be fixed in 1 file, 1 left\n"
 
 
 def test_the_standard_input_and_faults(fix):

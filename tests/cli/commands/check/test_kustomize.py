@@ -115,7 +115,7 @@ def test_what_needs_more_than_local_files_is_not_built(run, tree, text, files, r
     tree(text, **files)
     code, _, err = run("check", "--kustomize", "app")
     assert (code, err.startswith("kustomize build app: error: not built: ")) == (3, True)
-    assert err.endswith(f" {reason} (--kustomize reads local files alone)\n")
+    assert err.endswith(f" {reason} (--kustomize only reads local files)\n")
     note = run("check", "app/kustomization.yaml")[2]
     assert ("with remote bases or Helm charts" in note, OFFERED in note) == (True, False)
 
@@ -146,4 +146,4 @@ def test_kustomize_and_kubectl_are_both_missing(run, tree, monkeypatch, tmp_path
 def test_nothing_is_written_into_what_was_built(run, option):
     code, _, err = run("check", "--kustomize", "app", option)
     assert code == 2
-    assert "--kustomize checks built output, which --fix, --add-defaults and --write cannot change" in err
+    assert "--fix, --add-defaults and --write cannot change the output of --kustomize" in err

@@ -154,45 +154,50 @@ PROBLEMS = {
     "another CA": (
         bundle(w.OTHER.certificate),
         "caBundle",
-        "did not sign the certificate that is served",
+        "did not sign the served certificate",
         f"{HELM} --force-conflicts",
     ),
     "no CA": (bundle(b""), "caBundle", "is empty", f"{HELM} --force-conflicts"),
-    "a CA that is none": (bundle(b"x"), "caBundle", "is no certificate", f"{HELM} --force-conflicts"),
-    "ended": (leaf(since=-timedelta(days=100)), "certificate", "ended at", "kubectl -n spread create secret generic"),
-    "ends": (leaf(since=-timedelta(days=89)), "certificate", "ends at", "kubectl -n spread create secret generic"),
-    "begins": (leaf(since=timedelta(days=2)), "certificate", "begins at", "kubectl -n spread create secret generic"),
+    "a CA that is none": (bundle(b"x"), "caBundle", "is not a certificate", f"{HELM} --force-conflicts"),
+    "ended": (leaf(since=-timedelta(days=100)), "certificate", "expired at", "kubectl -n spread create secret generic"),
+    "ends": (leaf(since=-timedelta(days=89)), "certificate", "expires at", "kubectl -n spread create secret generic"),
+    "begins": (
+        leaf(since=timedelta(days=2)),
+        "certificate",
+        "is not valid before",
+        "kubectl -n spread create secret generic",
+    ),
     "another name": (leaf(name="a.b.svc"), "certificate", f"is not for {w.HOST}", "--from-file=tls.crt"),
     "another key": (
         leaf(**{"tls.key": w.CA.key}),
         "certificate",
         "the private key does not belong to the certificate",
-        f"# make a certificate for {w.HOST}",
+        f"# issue a certificate for {w.HOST}",
     ),
     "no key": (leaf(**{"tls.key": b""}), "certificate", "has no tls.key", "create secret"),
     "served to its end": (
         put(w.METRICS, w.metrics((w.NOW - timedelta(days=1)).timestamp())),
         "served certificate",
-        "serves a certificate that ended at",
+        "its certificate expired at",
         "kubectl -n spread rollout restart deployment/evenspread-webhook",
     ),
     "served near its end": (
         put(w.METRICS, w.metrics((w.NOW + timedelta(days=1)).timestamp())),
         "served certificate",
-        "serves a certificate that ends at",
+        "its certificate expires at",
         "kubectl -n spread rollout restart deployment/evenspread-webhook",
     ),
     "nothing registered": (
         put(w.VALIDATING, w.items()),
         "registration",
-        "there is none of evenspread",
+        "evenspread has none",
         f"{HELM} --set webhook.enabled=true",
     ),
     "a long timeout": (webhook(timeoutSeconds=10), "timeout", "timeoutSeconds is 10", "--set webhook.timeoutSeconds=2"),
     "no exclusions": (
         webhook(namespaceSelector=None),
         "exclusions",
-        "namespaceSelector does not leave out kube-system, kube-public, kube-node-lease and spread",
+        "namespaceSelector does not exclude kube-system, kube-public, kube-node-lease and spread",
         f"{HELM} --force-conflicts",
     ),
     "Fail alone": (
@@ -204,20 +209,20 @@ PROBLEMS = {
     "by hand": (
         written_by("kubectl-edit"),
         "drift",
-        "timeoutSeconds: written by kubectl-edit at 2026-11-22T10:00:00Z",
+        "timeoutSeconds: changed by kubectl-edit at 2026-11-22T10:00:00Z",
         f"{HELM} --force-conflicts",
     ),
     "inject without a webhook": (
         policy(INJECT),
         "registration",
-        "there is none of evenspread, and defaults.mode is inject",
+        "evenspread has none, but defaults.mode is inject",
         "--set config.defaults.mode=inject",
     ),
-    "no Service": (put(w.SERVICE, None), "endpoints", "is not there, and the webhook configurations name it", HELM),
+    "no Service": (put(w.SERVICE, None), "endpoints", "does not exist, but the webhook configurations name it", HELM),
     "another port": (
         put(w.SERVICE, {"spec": {"selector": w.LABELS, "ports": [{"port": 8443}]}}),
         "endpoints",
-        "has no port 443, which the webhook configurations call",
+        "has no port 443, but the webhook configurations name it",
         HELM,
     ),
     "one of two": (
@@ -242,25 +247,25 @@ PROBLEMS = {
     "none selected": (
         both(put(w.SLICES, w.items()), put(w.PODS, w.items())),
         "endpoints",
-        "0 of 2 replicas are ready; no pod has the labels that the Service selects",
+        "0 of 2 replicas are ready; the Service's selector matches no pod",
         f"{HELM} --force-conflicts",
     ),
     "a NetworkPolicy": (
         peers({"podSelector": {}}),
         "network",
-        "does not let everybody in to port 10250",
+        "does not admit all addresses to port 10250",
         "--set networkPolicy.enabled=true",
     ),
     "another port is open": (
         peers(ports=[{"port": "metrics"}, {"port": 443, "endPort": 9000}]),
         "network",
-        "does not let everybody in to port 10250",
+        "does not admit all addresses to port 10250",
         "--set networkPolicy.enabled=true",
     ),
     "not reached": (
         both(put(w.PROXY, (503, {"message": "no endpoints available"})), put(w.DRY_RUN, w.UNWARNED)),
         "reachable",
-        "the API server gets no answer through it: 503 Service Unavailable",
+        "the API server got no answer: 503 Service Unavailable",
         "kubectl -n spread get endpointslices",
     ),
     "no role": (
@@ -275,24 +280,24 @@ PROBLEMS = {
         "may not list and watch nodes, namespaces,",
         "--set rbac.create=true",
     ),
-    "no policy": (put(w.POLICY, None), "policy", "is not there", HELM),
+    "no policy": (put(w.POLICY, None), "policy", "does not exist", HELM),
     "a policy with faults": (
         policy("ceilng: warn\n"),
         "policy",
         "policy.yaml:3:1: ceilng: unknown field; did you",
         HELM,
     ),
-    "a policy not taken": (put(w.METRICS, w.metrics(2e10, 0)), "policy", "was not taken by web-0", HELM),
+    "a policy not taken": (put(w.METRICS, w.metrics(2e10, 0)), "policy", "was not loaded by web-0", HELM),
     "another release": (
         put(w.DEPLOYMENT, w.deployment(**{"app.kubernetes.io/version": "0.9.2"})),
         "version",
-        "evenspread 0.9.2; this command is 0.1.0",
+        "runs evenspread 0.9.2; this command is 0.1.0",
         "pip install 'evenspread[webhook]==0.9.2'",
     ),
     "an odd release": (
         put(w.DEPLOYMENT, w.deployment(**{"app.kubernetes.io/version": "main"})),
         "version",
-        "evenspread main; this command is 0.1.0",
+        "runs evenspread main; this command is 0.1.0",
         "pip install",
     ),
 }
@@ -378,10 +383,10 @@ def test_what_is_not_wrong_has_no_line(doctor, harmless):
 @pytest.mark.parametrize(
     ("release", "state", "why"),
     [
-        ("v1.20.3", "problem", "1.31 to 1.37 are supported; answers are those of 1.37"),
-        ("v1.30.14", "problem", "1.31 to 1.37 are supported; answers are those of 1.37"),
-        ("v1.38.0-alpha.1", "note", "1.31 to 1.37 are supported; answers follow what is announced for 1.38"),
-        ("v1.39.0", "problem", "1.31 to 1.37 are supported; answers are those of 1.37"),
+        ("v1.20.3", "problem", "evenspread supports 1.31 to 1.37 and answers as for 1.37"),
+        ("v1.30.14", "problem", "evenspread supports 1.31 to 1.37 and answers as for 1.37"),
+        ("v1.38.0-alpha.1", "note", "evenspread supports 1.31 to 1.37 and answers as announced for 1.38"),
+        ("v1.39.0", "problem", "evenspread supports 1.31 to 1.37 and answers as for 1.37"),
     ],
 )
 def test_a_release_of_kubernetes_that_was_not_compared(doctor, release, state, why):
@@ -440,7 +445,7 @@ def test_our_own_authority_that_nobody_trusts(doctor):
     own_authority()(world)
     bundle(w.OTHER.certificate)(world)
     (line,) = doctor(world)
-    assert line["what"] == "does not hold the CA that signs"
+    assert line["what"] == "does not contain the signing CA"
     assert line["fix"] == "kubectl -n spread rollout restart deployment -l app.kubernetes.io/component=controller"
 
 
@@ -448,8 +453,8 @@ def test_our_own_authority_that_is_not_there_yet(doctor):
     world = w.right()
     own_authority(pem={})(world)
     trust, held = doctor(world)
-    assert (trust["state"], trust["what"]) == ("unknown", "could not be read: the Secret holds no CA yet")
-    assert (held["state"], held["what"]) == ("problem", "holds no CA yet; the first pod of the webhook makes it")
+    assert (trust["state"], trust["what"]) == ("unknown", "could not be read: the Secret contains no CA yet")
+    assert (held["state"], held["what"]) == ("problem", "contains no CA yet; the first webhook pod creates it")
 
 
 def test_cert_manager_is_named_where_it_issues(doctor):
@@ -513,12 +518,12 @@ def test_the_controllers_account_is_asked_about_too(doctor, arguments, rules, sa
     lines = doctor(world)
     assert [each["what"] for each in lines] == ([said] if said else [])
     assert {each["where"] for each in lines} <= {"ServiceAccount spread/evenspread-controller"}
-    assert {each["why"][:15] for each in lines} <= {"scans leave out"}
+    assert {each["why"][:10] for each in lines} <= {"Scans skip"}
 
 
 def test_without_a_role_the_controller_knows_nothing(doctor):
     lines = doctor(w.right() | {w.BINDINGS: w.items(w.bound("reader"))})
-    assert [each["why"] for each in lines] == ["no scan begins"]
+    assert [each["why"] for each in lines] == ["No scan starts"]
 
 
 def test_an_api_for_reports_that_the_cluster_lacks_needs_no_permission(doctor):
@@ -558,7 +563,7 @@ def test_the_page_has_a_line_why_and_what_to_do(api, run, tmp_path, doctor):
     assert lines[0] == "ok       Kubernetes          API server: v1.37.1"
     where = "ValidatingWebhookConfiguration evenspread, validate.evenspread.io"
     place = lines.index(f"problem  timeout             {where}: timeoutSeconds is 30")
-    assert lines[place + 1].strip().startswith("without an answer each write waits so long")
+    assert lines[place + 1].strip().startswith("A write waits so long")
     assert lines[place + 2].strip() == f"$ {HELM} --set webhook.timeoutSeconds=2 --force-conflicts"
     assert lines[-1] == "15 ok, 1 problem, 1 unknown: writes are reviewed"
 

@@ -42,42 +42,42 @@ def test_the_screen(ask):
 
 
 SCREEN = f"""\
-7 Pending pods in all namespaces: 2 wait for their spread constraints, 1 waits for room, \
-1 is kept out by something else, 1 has a node that would take it, 1 is held back by scheduling gates, \
-1 waits for another scheduler
+7 Pending pods in all namespaces: 2 blocked by spread constraints, 1 short of capacity, \
+1 blocked for another reason, 1 with a fitting node, 1 with scheduling gates, \
+1 of another scheduler
 
-2 pods wait for their spread constraints: Deployment shop/web
+2 pods blocked by spread constraints: Deployment shop/web
   oldest: shop/web-a, since 2026-01-01T00:00:00Z
   {SENTENCE}
   zone[0]: zone z2 (1 node, tainted dedicated:NoSchedule) stays at 0 pods, \
 and maxSkew 1 lets no other zone have more than 1
-  fix: add nodeTaintsPolicy: Honor  (1 node then)
+  fix: add nodeTaintsPolicy: Honor  (then 1 node admits the pod)
 
-1 pod waits for room: Pod shop/big
+1 pod short of capacity: Pod shop/big
   oldest: shop/big
   0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s).
   cause: capacity (no node it may use is large enough, even when empty)
   in the way: needs 99 cpu, but no node has more than 4 cpu
 
-1 pod is kept out by something else: Pod other/bare
+1 pod blocked for another reason: Pod other/bare
   oldest: other/bare
   0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s).
   cause: other (without its node selector and affinity 1 node would admit it)
   in the way: not selected (wants disk=ssd, which no node has)
 
-1 pod has a node that would take it: Pod shop/soon
+1 pod with a fitting node: Pod shop/soon
   oldest: shop/soon
-  1 node would take it: the scheduler has not come to it yet, or preemption has made room for it
+  fits 1 node: the scheduler has not tried it yet, or preemption has made room
 
-1 pod is held back by scheduling gates: Pod shop/gated
+1 pod with scheduling gates: Pod shop/gated
   oldest: shop/gated
   scheduling gates (example.com/wait): the scheduler ignores the pod until they are removed
 
-1 pod waits for another scheduler: Pod shop/foreign
+1 pod of another scheduler: Pod shop/foreign
   oldest: shop/foreign
   volcano schedules it and may decide differently (see schedulerNames)
 
-all there is to say of one pod: evenspread explain pod/web-a -n shop --snapshot snapshot.jsonl
+details of a pod: evenspread explain pod/web-a -n shop --snapshot snapshot.jsonl
 """
 
 
@@ -91,7 +91,7 @@ def test_nothing_waits(ask):
 def test_one_namespace_or_all(ask):
     objects = [waiting("one", ZONE), waiting("two", ZONE, namespace="other")]
     assert ask(TAINTED, "-n", "shop", objects=objects)[1].startswith(
-        "1 Pending pod in namespace shop: 1 waits for its spread constraints\n"
+        "1 Pending pod in namespace shop: 1 blocked by spread constraints\n"
     )
     assert ask(TAINTED, "-n", "shop", "-A", objects=objects)[1].startswith("2 Pending pods in all namespaces: ")
     empty = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "empty"}}
@@ -111,7 +111,7 @@ def test_workloads_that_wait_for_the_same_share_a_group(ask):
     objects = [waiting(f"{owner}-{number}", ZONE, owner=f"ReplicaSet/{owner}") for owner in "vwxyz" for number in "01"]
     _, out, _ = ask(TAINTED, objects=[*objects, waiting("w-2", ZONE, owner="ReplicaSet/w")])
     assert (
-        "11 pods wait for their spread constraints: "
+        "11 pods blocked by spread constraints: "
         "ReplicaSet shop/w (3), ReplicaSet shop/v (2), ReplicaSet shop/x (2) and 2 more workloads\n"
     ) in out
 
@@ -130,5 +130,5 @@ def test_more_groups_than_a_screen_holds(ask):
         pod["spec"]["containers"][0]["resources"] = {"requests": {f"example.com/r{number:02}": "1"}}
         objects.append(pod)
     _, out, _ = ask("z1: a", objects=objects)
-    assert "\nand 4 pods in 4 more groups: -o json has all\n" in out
+    assert "\nand 4 pods in 4 more groups (-o json lists all)\n" in out
     assert len(json.loads(ask("z1: a", "-o", "json", objects=objects)[1])) == 16

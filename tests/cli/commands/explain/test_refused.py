@@ -16,7 +16,7 @@ no pod of this workload can be created: spec.topologySpreadConstraints[0][0]:
   at spec.template.spec.topologySpreadConstraints[0].matchLabelKeys[0]
   fix: remove matchLabelKeys
 """
-BELOW = "below: what the scheduler would say of it, once it can be created\n\n"
+BELOW = "below: the scheduler's answer once the pod can be created\n\n"
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""``evenspread audit``: the page of a whole cluster."""
+"""``evenspread audit``: check a whole cluster."""

@@ -1,4 +1,4 @@
-"""``evenspread audit``: the rules over a whole cluster, from what kubectl prints or a snapshot file."""
+"""``evenspread audit``: check a whole cluster, live or from a file."""
 
 import sys
 from collections.abc import Sequence
@@ -8,54 +8,58 @@ from msgspec import structs
 
 from webhook.cli.checking.results import exit_code, print_failures
 from webhook.cli.checking.whole_cluster import examine_cluster, stated_moment, stated_version
+from webhook.cli.color import has_color
 from webhook.cli.formats import renderer
 from webhook.cli.frame import Frame
-from webhook.cli.live_cluster import Given
-from webhook.cli.options import Results, cluster_options, looking_options, result_options
-from webhook.cli.terminal import Progress, collect_rarely, colored, harmless, print_faults, print_results, say
+from webhook.cli.live_cluster import ClusterSelection
+from webhook.cli.long_runs import Progress, collect_rarely
+from webhook.cli.options import ResultOptions, cluster_options, result_options, review_options
+from webhook.cli.terminal import disarm, print_faults, print_message, print_results
 from webhook.core.text import listed
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File, read_files
 
 _HTML = "html"
+_MAX_FILES = 3  # named on the page
 
 
 @click.command(
-    short_help="Check the workloads of a cluster: a summary, then each finding.",
-    epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster, "
-    "5 a fault of evenspread.",
+    short_help="Check all workloads of a cluster.",
+    epilog="Exit code: 0 no findings, 1 findings, 2 usage or configuration, 3 unreadable input, "
+    "4 cluster not readable, 5 a bug of evenspread.",
 )
 @click.argument("files", nargs=-1, metavar="[FILE|-]...")
 @result_options(_HTML)
-@click.option("--summary", is_flag=True, help="With text: only the summary, not the findings.")
+@click.option("--summary", is_flag=True, help="In text, print only the summary.")
 @cluster_options
-@looking_options
+@review_options
 def audit(
     *,
     files: tuple[str, ...],
-    results: Results,
+    results: ResultOptions,
     summary: bool,
     frame: Frame,
-    given: Given,
+    selection: ClusterSelection,
 ) -> None:
-    """Check the workloads of a cluster: a summary of all findings first, then each finding.
+    """Check all workloads of a cluster. The page starts with a summary. Each finding follows.
 
-    With --cluster, --kubeconfig or --context, audit reads a live cluster by get and list. FILE is a snapshot or output
-    of kubectl, also packed (.gz), or - for the standard input:
+      evenspread audit --cluster
 
       kubectl get nodes,namespaces,deployments,statefulsets,daemonsets,cronjobs,pods -A -o json | evenspread audit -
 
-    audit checks the objects of a controller once, in the controller. With --ceiling deny, the summary shows the denials
-    of a webhook with this ceiling. -o html writes one page with pictures: the first screen of the console, and the
-    worst workloads.
+    --cluster, --kubeconfig and --context select a live cluster. audit reads it with get and list. FILE is a snapshot or
+    output of kubectl, also compressed (.gz), or - for the standard input.
+
+    audit checks the pods of a controller once, in the controller. With --ceiling deny, the summary shows which
+    workloads a webhook would deny. -o html writes the console's overview as a single page.
     """
     collect_rarely()
     progress = Progress()
-    if given.live and files:
-        raise click.UsageError("a live cluster, or files; not both")
-    if sys.stdin.isatty() and not (files or given.live or given.snapshot):
-        raise click.UsageError("name a cluster with --cluster, or files; - is the standard input")
-    read = _read_live(given, frame, progress) if given.live else _read_files(files, given)
+    if selection.live and files:
+        raise click.UsageError("files and a live cluster exclude each other: remove one of them")
+    if sys.stdin.isatty() and not (files or selection.live or selection.snapshot):
+        raise click.UsageError("add --cluster, or FILE (- for the standard input)")
+    read = _read_live(selection, frame, progress) if selection.live else _read_files(files, selection)
     result = examine_cluster(read, structs.replace(frame, cluster_version=stated_version(read)), progress=progress)
     progress.close()
     print_faults(result.faults)
@@ -68,36 +72,36 @@ def audit(
 
         paged = render(
             result,
-            color=colored(sys.stdout),
+            color=has_color(sys.stdout),
             findings=not summary,
-            places=not given.live,
+            places=not selection.live,
             verbose=results.verbose,
         )
-        print_results(map(harmless, paged))
+        print_results(map(disarm, paged))
     else:
         print_results(renderer(results.output, results.report_api)(result, color=False))
     print_failures(result.failures)
     click.get_current_context().exit(exit_code(result, results.fail_on))
 
 
-def _read_files(files: tuple[str, ...], given: Given) -> Sequence[File | InputFault]:
-    named = (*files, given.snapshot) if given.snapshot else files
+def _read_files(files: tuple[str, ...], selection: ClusterSelection) -> Sequence[File | InputFault]:
+    named = (*files, selection.snapshot) if selection.snapshot else files
     return [*read_files(named or ("-",), unpack=True)]
 
 
 def _source(read: Sequence[File | InputFault]) -> str:
-    """What people call the input."""
-    return listed([each.name for each in read if isinstance(each, File)], 3)
+    """The name of the input for the page."""
+    return listed([file.name for file in read if isinstance(file, File)], _MAX_FILES)
 
 
-def _read_live(given: Given, frame: Frame, progress: Progress) -> Sequence[File | InputFault]:
-    """The cluster as the snapshot that could be taken of it, so that both give the same findings."""
+def _read_live(selection: ClusterSelection, frame: Frame, progress: Progress) -> Sequence[File | InputFault]:
+    """Read a live cluster as a snapshot, so that both have the same findings."""
     from webhook.cli.live_cluster import open_cluster, reading  # noqa: PLC0415 offline work does without
     from webhook.snapshot.capture import capture  # noqa: PLC0415 as above
 
-    live = open_cluster(given)
+    live = open_cluster(selection)
     with reading():
         taken = capture(live, frame.policy, progress)
     for line in taken.missing:
-        say(f"{live.source}: note: {line}")
+        print_message(f"{live.source}: note: {line}")
     return [File(live.source, b"".join(taken.lines()))]

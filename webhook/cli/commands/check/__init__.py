@@ -1,1 +1,1 @@
-"""What `check` writes into manifests instead of printing findings: fixes, and constraints by default."""
+"""``evenspread check``: check manifests, fix them, or add default constraints."""

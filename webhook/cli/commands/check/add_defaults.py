@@ -1,6 +1,6 @@
-"""``check --add-defaults``: the constraints that injection would add, printed as a diff or written.
+"""``check --add-defaults``: add the constraints that injection would add, as a diff or in the files.
 
-The new text is read again, and must have the same objects except for those constraints.
+The new text is read again. Its objects may only differ in those constraints.
 """
 
 import os
@@ -14,7 +14,7 @@ from msgspec import Raw, Struct, structs
 
 from webhook.cli.checking.patches import read_patch
 from webhook.cli.checking.run import as_note, with_patches
-from webhook.cli.cluster_source import put
+from webhook.cli.cluster_source import add_to_index
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
 from webhook.cli.terminal import print_faults, print_results
@@ -47,11 +47,18 @@ from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest, read_manifests
 
-Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
+Json = Any  # unchecked JSON; core.apiserver.decoding checks types
 
 
 class Addition(Struct, frozen=True, kw_only=True):
-    """Constraints for one workload; ``path`` leads to its pod spec, ``number`` is its index in the file's content."""
+    """The new constraints of a workload.
+
+    Attributes:
+        manifest: The workload.
+        number: Its index in the file.
+        path: Path of its pod spec.
+        constraints: The new constraints.
+    """
 
     manifest: Manifest
     number: int
@@ -61,12 +68,12 @@ class Addition(Struct, frozen=True, kw_only=True):
     @property
     def names(self) -> str:
         """The names of the constraints in messages: ``zone[0], hostname[1]``."""
-        names = (constraint_name(str(each["topologyKey"]), index) for index, each in enumerate(self.constraints))
-        return ", ".join(names)
+        keys = (str(constraint["topologyKey"]) for constraint in self.constraints)
+        return ", ".join(constraint_name(key, index) for index, key in enumerate(keys))
 
 
 class Amended(Struct, frozen=True, kw_only=True):
-    """One file before and after; each addition has its edit, in the order of the text."""
+    """A file before and after. Additions and edits are in the order of the text."""
 
     file: File
     additions: tuple[Addition, ...]
@@ -75,13 +82,13 @@ class Amended(Struct, frozen=True, kw_only=True):
 
 
 class Amendment(Struct, frozen=True, kw_only=True):
-    """The result of a run.
+    """The additions of a run.
 
     Attributes:
         files: The changed files.
         refused: A fault for each workload whose text cannot be edited.
-        faults: What cannot be read.
-        spared: The number of workloads without new constraints, by reason.
+        faults: Faults of the input.
+        spared: Number of workloads without new constraints, by reason.
     """
 
     files: tuple[Amended, ...]
@@ -91,23 +98,26 @@ class Amendment(Struct, frozen=True, kw_only=True):
 
 
 def amend(files: Iterable[File | InputFault], frame: Frame, index: ClusterIndex) -> Amendment:
-    """Add to every workload the constraints that injection would give its pods.
+    """Add the constraints of injection to every workload.
 
-    Shape: Services, autoscalers, namespaces and nodes of the files are added to ``index``.
+    Args:
+        files: The files.
+        frame: The settings.
+        index: The cluster. Gets the Services, autoscalers, namespaces and nodes of the files.
     """
     read: list[tuple[File, list[Manifest | InputFault]]] = []
     faults: list[InputFault] = []
-    given = [*files]
-    frame = with_patches(frame, (each for each in given if isinstance(each, File)))
-    for file in given:
+    inputs = [*files]
+    frame = with_patches(frame, (file for file in inputs if isinstance(file, File)))
+    for file in inputs:
         if isinstance(file, InputFault):
             faults.append(file)
         else:
             is_patch = os.path.realpath(file.name) in frame.patches
             content = [*read_manifests(file.name, file.data, is_patch=is_patch)]
-            faults += (as_note(each) for each in content if isinstance(each, InputFault))
+            faults += (as_note(item) for item in content if isinstance(item, InputFault))
             read.append((file, content))
-    # All files first: a Service in a later one decides which selector a workload in an earlier one gets.
+    # All files first: a Service in a later file can decide the selector of an earlier workload.
     for _, content in read:
         for manifest in content:
             if isinstance(manifest, Manifest) and read_patch(manifest, frame) is None:
@@ -115,13 +125,13 @@ def amend(files: Iterable[File | InputFault], frame: Frame, index: ClusterIndex)
     spared: Counter[str] = Counter()
     refused: list[InputFault] = []
     amended = [_amended(file, content, [*_wanted(content, frame, index, spared)], refused) for file, content in read]
-    changed = tuple(each for each in amended if each.additions)
+    changed = tuple(file for file in amended if file.additions)
     return Amendment(files=changed, refused=tuple(refused), faults=tuple(faults), spared=+spared)
 
 
 def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
-    """Add an object that matters to the workloads to the index, in the namespace where it will be."""
-    # Workloads stay out: each is asked about as if it were applied alone, and brings its own owners.
+    """Add an object with an effect on other workloads to the index, in its future namespace."""
+    # No workloads: each is treated as if it were applied alone.
     if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
         return
     value = decode_or_none(Raw(manifest.json_text), manifest.type_meta, frame.policy.workloads)
@@ -129,19 +139,19 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
         meta = structs.replace(value.metadata, namespace=namespace_of(manifest.namespace, frame.namespace))
         value = structs.replace(value, metadata=meta)
     if value is not None:
-        put(index, value, manifest.kind, manifest.file)
+        add_to_index(index, value, manifest.kind, manifest.file)
 
 
 def _wanted(
     content: Sequence[Manifest | InputFault], frame: Frame, index: ClusterIndex, spared: Counter[str]
 ) -> Iterable[Addition]:
-    """The additions to one file. Counts the reasons why other workloads get none."""
+    """Yield the additions to a file. Counts the reasons for unchanged workloads."""
     for number, manifest in enumerate(content):
         if isinstance(manifest, InputFault):
             continue
         if (patch := read_patch(manifest, frame)) is not None:
-            of = patch.manifest
-            spared["kustomize-patch"] += has_template(of.api_version, of.kind, frame.policy.workloads)
+            version, kind = patch.manifest.api_version, patch.manifest.kind
+            spared["kustomize-patch"] += has_template(version, kind, frame.policy.workloads)
             continue
         try:
             workload = read_workload(
@@ -152,21 +162,21 @@ def _wanted(
             continue
         if workload is None or not workload.whole:
             continue
-        given = declarable_constraints(
+        defaults = declarable_constraints(
             workload, namespace_of(manifest.namespace, frame.namespace), frame.context().with_index(index)
         )
-        if isinstance(given, Skip):
-            spared[given.reason] += 1
+        if isinstance(defaults, Skip):
+            spared[defaults.reason] += 1
         else:
             path = f"{workload.templates[0].path}spec"
-            added = tuple(msgspec.json.decode(msgspec.json.encode(given)))
+            added = tuple(msgspec.json.decode(msgspec.json.encode(defaults)))
             yield Addition(manifest=manifest, number=number, path=path, constraints=added)
 
 
 def _amended(
     file: File, content: Sequence[Manifest | InputFault], wanted: Sequence[Addition], refused: list[InputFault]
 ) -> Amended:
-    """The file with all additions that can be written into its text; the others are added to ``refused``."""
+    """Write the additions into the text of a file. Unwritable additions go to ``refused``."""
     changes: dict[int, ObjectChange] = {}
     for addition in wanted:
         try:
@@ -174,21 +184,21 @@ def _amended(
         except UneditableError as error:
             refused.append(_refusal(addition, str(error)))
             continue
-        given = EditOfObject(f"{addition.path}.{FIELD}", [*addition.constraints])
-        after = applied(value_of(addition.manifest), [given])
+        object_edit = EditOfObject(f"{addition.path}.{FIELD}", [*addition.constraints])
+        after = applied(value_of(addition.manifest), [object_edit])
         changes[addition.number] = ObjectChange(addition.number, after, (edit,))
-    # A file may hold what no edit can tell apart, so each is read again with its edits before they count.
-    kept = proven(file, content, sorted(changes.values(), key=lambda each: each.edits[0].start))
-    told = {each.number for each in kept}
+    # Unusual YAML can defeat an edit, so the edited file is read again.
+    kept = proven(file, content, sorted(changes.values(), key=lambda change: change.edits[0].start))
+    numbers = {change.number for change in kept}
     refused += (
-        _refusal(addition, "read again, the file would differ in more than the constraints")
+        _refusal(addition, "the edited file would differ in more than the constraints")
         for addition in wanted
-        if addition.number in changes and addition.number not in told
+        if addition.number in changes and addition.number not in numbers
     )
     by_number = {addition.number: addition for addition in wanted}
     return Amended(
         file=file,
-        additions=tuple(by_number[each.number] for each in kept),
+        additions=tuple(by_number[change.number] for change in kept),
         edits=tuple(in_text_order(kept)),
         after=edited(file.data, kept),
     )
@@ -211,21 +221,23 @@ def add_defaults(files: Iterable[File | InputFault], frame: Frame, *, write: boo
         print_faults(unwritten)
     else:
         print_results(
-            line for each in amendment.files for line in line_diff(each.file.name, each.file.data, each.edits)
+            line
+            for amended in amendment.files
+            for line in line_diff(amended.file.name, amended.file.data, amended.edits)
         )
     failed = {fault.file for fault in unwritten}
-    done = tuple(each for each in amendment.files if each.file.name not in failed)
+    done = tuple(amended for amended in amendment.files if amended.file.name not in failed)
     _summarize(structs.replace(amendment, files=done), frame.policy, index, write=write)
     _warn(done, structs.replace(frame, index=index))
     if any(fault.fatal for fault in amendment.faults):
         return Exit.UNREADABLE
-    # Something is left to do: what could not be written, and without --write everything.
+    # Work that is left: unwritable changes, and without --write all of them.
     left = amendment.refused or unwritten or (amendment.files and not write)
     return Exit.FINDINGS if left else Exit.FINE
 
 
 def _written(files: Iterable[Amended], unwritten: list[InputFault]) -> Iterator[str]:
-    """Write each file, and yield a line per addition."""
+    """Write each file, and yield a line for each addition."""
     for amended in files:
         if fault := written(amended.file, amended.after):
             unwritten.append(fault)
@@ -236,73 +248,73 @@ def _written(files: Iterable[Amended], unwritten: list[InputFault]) -> Iterator[
 
 
 def _summarize(amendment: Amendment, policy: Policy, index: ClusterIndex, *, write: bool) -> None:
-    """One line of numbers, and what could not be looked at."""
-    added = sum(len(each.additions) for each in amendment.files)
+    """Print a line with totals, and notes about missing facts."""
+    added = sum(len(amended.additions) for amended in amendment.files)
     spared = ", ".join(f"{count:,} {reason}" for reason, count in sorted(amendment.spared.items()))
-    told = f"constraints {'were' if write else 'would be'} added to {plural(added, 'workload')}"
-    told += f"; left alone: {spared}" if spared else ""
-    click.echo(told, err=True)
+    summary = f"constraints {'added' if write else 'can be added'} to {plural(added, 'workload')}"
+    click.echo(f"{summary}; skipped: {spared}" if spared else summary, err=True)
     if SkipReason.NODES_UNKNOWN in amendment.spared:
         click.echo(
-            "nodes-unknown: the defaults depend on the domains of the cluster: name it with --cluster or --snapshot",
-            err=True,
+            "nodes-unknown: the defaults depend on the nodes of the cluster; add --cluster or --snapshot FILE", err=True
         )
-    constraints = (each for file in amendment.files for addition in file.additions for each in addition.constraints)
-    hostnames = any(each["topologyKey"] == HOSTNAME for each in constraints)
-    if hostnames and index.lacks("nodes") and not policy.defaults.accept_node_growth:
+    keys = {
+        constraint["topologyKey"]
+        for amended in amendment.files
+        for addition in amended.additions
+        for constraint in addition.constraints
+    }
+    if HOSTNAME in keys and index.lacks("nodes") and not policy.defaults.accept_node_growth:
         click.echo(
-            f"note: no nodes are known: where Karpenter adds nodes, the webhook leaves out constraints over {HOSTNAME}",
+            f"note: the nodes are unknown. In a cluster with Karpenter, the webhook omits constraints over {HOSTNAME}",
             err=True,
         )
 
 
 def _warn(files: Iterable[Amended], frame: Frame) -> None:
-    """Print findings that only the new constraints cause, by rules that use the cluster."""
+    """Print warnings about pods that the new constraints can leave Pending."""
     hard = [
         addition
-        for file in files
-        for addition in file.additions
-        if any(each["whenUnsatisfiable"] == DO_NOT_SCHEDULE for each in addition.constraints)
+        for amended in files
+        for addition in amended.additions
+        if any(constraint["whenUnsatisfiable"] == DO_NOT_SCHEDULE for constraint in addition.constraints)
     ]
     if hard and frame.index is not None and (missing := frame.index.lacks("nodes")):
         click.echo(
-            f"note: DoNotSchedule may leave pods Pending; whether it does here is not known ({missing}): "
-            "name the cluster with --cluster or --snapshot",
+            f"note: DoNotSchedule can leave pods Pending. This was not checked ({missing}); "
+            "add --cluster or --snapshot FILE",
             err=True,
         )
         return
     for addition in hard:
         place = addition.manifest.locate(addition.path)
-        for told in _effects(addition, frame):
+        for effect in _effects(addition, frame):
             head = f"{one_line(addition.manifest.file)}:{place.line}: warning: {addition.manifest.title}"
-            click.echo(f"{head}: with the added constraints {told}", err=True)
+            click.echo(f"{head}: with the added constraints {effect}", err=True)
 
 
 def _effects(addition: Addition, frame: Frame) -> Iterator[str]:
-    """The effects of the new constraints on pods that find a node without them."""
+    """Yield the faults that the new constraints cause."""
     before = value_of(addition.manifest)
     after = applied(before, [Edit(f"{addition.path}.{FIELD}", [*addition.constraints])])
-    # What was wrong before is no doing of the new constraints.
-    known = {each.rule for each in _found(before, addition.manifest, frame)}
-    brought = [each for each in _found(after, addition.manifest, frame) if each.rule not in known]
-    yield from (one_line(each.summary) for each in brought)
-    if not brought and (wanted := _uncertain(after, addition.manifest, frame)):
-        yield (
-            f"some of the {wanted} pods may stay Pending, depending on the order in which they are placed; "
-            "without them all have a place"
-        )
+    # The new constraints do not cause earlier findings.
+    known = {finding.rule for finding in _findings(before, addition.manifest, frame)}
+    caused = [finding for finding in _findings(after, addition.manifest, frame) if finding.rule not in known]
+    yield from (one_line(finding.summary) for finding in caused)
+    if not caused and (wanted := _uncertain_pods(after, addition.manifest, frame)):
+        yield f"some of the {wanted} pods may stay Pending, depending on their order; without them all pods fit"
 
 
-def _found(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> Iterator[Finding]:
+def _findings(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> Iterator[Finding]:
+    """Yield the findings about pods without a node."""
     namespace = namespace_of(manifest.namespace, frame.namespace)
     examined = examine(value, frame.context(namespace))
-    found = (each.finding for each in examined.findings if each.finding.rule in OF_PODS_WITHOUT_NODES)
-    # Of pods for which there is no room either way, the added constraints are not the cause.
-    yield from (each for each in found if each.rule != DO_NOT_FIT.id or each.at_most is not Mode.AUDIT)
+    found = (judged.finding for judged in examined.findings if judged.finding.rule in OF_PODS_WITHOUT_NODES)
+    # If pods do not fit without the constraints either, these are not the cause.
+    yield from (finding for finding in found if finding.rule != DO_NOT_FIT.id or finding.at_most is not Mode.AUDIT)
 
 
-def _uncertain(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> int:
-    """The number of pods that all fit without hard constraints but may not fit with them. 0 if sure."""
+def _uncertain_pods(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> int:
+    """The number of pods that all fit without hard constraints, but perhaps not with them. Else 0."""
     workload = read_workload(value, frame.policy.workloads, api_version=manifest.api_version, kind=manifest.kind)
     if workload is None or frame.index is None:
         return 0

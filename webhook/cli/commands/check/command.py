@@ -1,4 +1,4 @@
-"""``evenspread check``: the rules over manifests."""
+"""``evenspread check``: check manifests."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -7,14 +7,16 @@ from itertools import chain
 import click
 
 from webhook.cli.checking.results import exit_code, print_failures
-from webhook.cli.checking.run import look
+from webhook.cli.checking.run import examine_files
+from webhook.cli.color import has_color
 from webhook.cli.commands.check.kustomize import built
 from webhook.cli.exit_codes import Exit
 from webhook.cli.formats import renderer
 from webhook.cli.frame import Frame
-from webhook.cli.live_cluster import Given
-from webhook.cli.options import Results, cluster_options, looking_options, result_options
-from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results
+from webhook.cli.live_cluster import ClusterSelection
+from webhook.cli.long_runs import Progress, collect_rarely
+from webhook.cli.options import ResultOptions, cluster_options, result_options, review_options
+from webhook.cli.terminal import print_faults, print_results
 from webhook.core.policy.options import DefaultsMode
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.rule import Severity
@@ -24,19 +26,19 @@ from webhook.manifests.reading.files import STDIN, File, read_files
 
 
 class _Check(click.Command):
-    """The command; ``--fix`` alone means ``--fix=some``, and never takes the next argument for its value."""
+    """The command. ``--fix`` alone means ``--fix=some``, and never consumes the next argument."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         options = args[: args.index("--")] if "--" in args else args
         rest = args[len(options) :]
-        return super().parse_args(ctx, [*("--fix=some" if each == "--fix" else each for each in options), *rest])
+        return super().parse_args(ctx, [*("--fix=some" if word == "--fix" else word for word in options), *rest])
 
 
 @click.command(
     cls=_Check,
-    short_help="Check manifests: what is refused, and what is legal but wrong.",
-    epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster, "
-    "5 a fault of evenspread.",
+    short_help="Check manifests before you apply them, and fix them.",
+    epilog="Exit code: 0 no findings, 1 findings, 2 usage or configuration, 3 unreadable input, "
+    "4 cluster not readable, 5 a bug of evenspread.",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...|-")
 @click.option(
@@ -51,24 +53,24 @@ class _Check(click.Command):
     "kustomized",
     multiple=True,
     metavar="DIR",
-    help="Check the output of kustomize or kubectl for this directory. Repeat it for several.",
+    help="Build this directory with kustomize or kubectl, and check the output. Repeat it for more.",
 )
 @click.option(
     "--fix",
     type=click.Choice(["some", "all"]),
     metavar="[=all]",
-    help="Print fixes for findings of high and medium severity as a diff, and the remaining findings. "
-    "--fix=all also fixes low severity.",
+    help="Print fixes of high and medium severity as a diff, then the remaining findings. --fix=all includes low "
+    "severity.",
 )
 @click.option(
     "--add-defaults",
     is_flag=True,
-    help="Print the configured defaults for workloads without constraints as a diff.",
+    help="Print a diff that adds the configured defaults to workloads without constraints.",
 )
 @click.option("--write", is_flag=True, help="Write the changes of --fix or --add-defaults into the files.")
 @result_options()
 @cluster_options
-@looking_options
+@review_options
 def check(  # noqa: PLR0913 one parameter an option
     *,
     paths: tuple[str, ...],
@@ -78,71 +80,75 @@ def check(  # noqa: PLR0913 one parameter an option
     fix: str | None,
     add_defaults: bool,
     write: bool,
-    results: Results,
+    results: ResultOptions,
     frame: Frame,
-    given: Given,
+    selection: ClusterSelection,
 ) -> None:
-    """Check the spread constraints of manifests: faults that kube-apiserver refuses, and legal mistakes.
+    """Check the spread constraints of manifests, for errors of kube-apiserver and for mistakes that it accepts.
 
-    PATH is a file, a directory (all .yaml, .yml and .json files below it), a pattern, or - for the standard input:
+      evenspread check manifests/
 
       helm template CHART | evenspread check -
+
+    PATH is a file, a directory with .yaml, .yml and .json files, a pattern, or - for the standard input. Some rules
+    need nodes and pods: add --cluster, or --snapshot FILE.
     """
     named = (*paths, *files)
     if not named and not kustomized:
-        raise click.UsageError("name the manifests to check: files, directories, patterns, or - for the standard input")
+        raise click.UsageError("add the manifests to check: files, directories, patterns, or - for the standard input")
     collect_rarely()
     progress = Progress()
     if fix or add_defaults or write:
         if kustomized:
             raise click.UsageError(
-                "--kustomize checks built output, which --fix, --add-defaults and --write cannot change: name the files"
+                "--fix, --add-defaults and --write cannot change the output of --kustomize: add the files instead"
             )
         _check_usage(named, frame.policy, fix=fix, add_defaults=add_defaults, write=write, output=results.output)
-        looked = _with_cluster(frame, given, progress)
+        whole = _with_cluster(frame, selection, progress)
         progress.close()
-        asked = read_files(named, ignore)
-        code = _change(asked, looked, fix=fix, write=write, fail_on=results.fail_on)
+        code = _change(read_files(named, ignore), whole, fix=fix, write=write, fail_on=results.fail_on)
         click.get_current_context().exit(code)
     read = chain(read_files(named, ignore), built(kustomized))
-    result = look(read, _with_cluster(frame, given, progress), progress=progress)
+    result = examine_files(read, _with_cluster(frame, selection, progress), progress=progress)
     progress.close()
     print_faults(result.faults, verbose=results.verbose)
     render = renderer(results.output, results.report_api, verbose=results.verbose)
-    print_results(render(result, color=colored(sys.stdout)))
+    print_results(render(result, color=has_color(sys.stdout)))
     print_failures(result.failures)
     click.get_current_context().exit(exit_code(result, results.fail_on))
 
 
-def _with_cluster(frame: Frame, given: Given, progress: Progress) -> Frame:
-    """The frame with the cluster named by options, if any."""
-    if given == Given():
+def _with_cluster(frame: Frame, selection: ClusterSelection, progress: Progress) -> Frame:
+    """Add the selected cluster to the frame, if any."""
+    if selection == ClusterSelection():
         return frame
-    from webhook.cli.cluster_source import beside, read_cluster  # noqa: PLC0415 offline work does without
+    from webhook.cli.cluster_source import frame_with_cluster, read_cluster  # noqa: PLC0415 offline work does without
 
-    known = read_cluster(given, frame.policy, progress, as_version=frame.asked_version)
-    return frame if known is None else beside(known, frame)
+    known = read_cluster(selection, frame.policy, progress, as_version=frame.asked_version)
+    return frame if known is None else frame_with_cluster(known, frame)
 
 
 def _check_usage(  # noqa: PLR0913 one parameter an option
     paths: Sequence[str], policy: Policy, *, fix: str | None, add_defaults: bool, write: bool, output: str
 ) -> None:
-    """Refuse combinations of options that make no sense. Errors: click.UsageError."""
+    """Raise click.UsageError if the options contradict each other."""
     if fix and add_defaults:
-        raise click.UsageError("--fix and --add-defaults may change the same lines: one first, then the other")
+        raise click.UsageError("--fix and --add-defaults may change the same lines: run one first, then the other")
     if not fix and not add_defaults:
-        raise click.UsageError("--write writes what --fix or --add-defaults shows: give one of them too")
+        raise click.UsageError("--write needs --fix or --add-defaults")
     if output != "text":
         option = "--fix" if fix else "--add-defaults"
-        raise click.UsageError(f"-o is for findings, which {option} does not print")
+        raise click.UsageError(f"{option} prints a diff: remove -o")
     if write and STDIN in paths:
-        raise click.UsageError("the standard input cannot be written to; without --write the changes are printed")
+        raise click.UsageError("--write needs files: remove it to print the changes of the standard input")
     defaults = policy.defaults
-    given = defaults.defaulting_type == DefaultingType.SYSTEM or defaults.default_constraints or defaults.overrides
-    if add_defaults and (defaults.mode == DefaultsMode.OFF or not given):
+    has_defaults = (
+        defaults.defaulting_type == DefaultingType.SYSTEM or defaults.default_constraints or defaults.overrides
+    )
+    if add_defaults and (defaults.mode == DefaultsMode.OFF or not has_defaults):
         raise click.UsageError(
-            "--add-defaults needs a configuration with defaults: --config FILE, with defaults.defaultConstraints in it "
-            "and a defaults.mode that is not off"
+            "--add-defaults needs a configuration with defaults: add --config FILE with defaults.defaultConstraints "
+            "and a defaults.mode other than off"
         )
 
 

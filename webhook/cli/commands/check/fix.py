@@ -1,6 +1,6 @@
-"""``check --fix``: the findings' own fixes, printed as a diff or written.
+"""``check --fix``: print the fixes of findings as a diff, or write them.
 
-Fixes that change the same place are applied in different rounds; after each, the files are read and examined again.
+Fixes of the same field are applied in separate rounds. After each round, the files are examined again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,11 +10,12 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.cli.checking.results import Row, RunResult, exit_code, fix, message, print_failures, rank
-from webhook.cli.checking.run import CheckRun, look, of_input
+from webhook.cli.checking.finding_text import fix, message
+from webhook.cli.checking.results import Row, RunResult, exit_code, print_failures, rank
+from webhook.cli.checking.run import CheckRun, examine_files, with_input_objects
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
-from webhook.cli.terminal import harmless, print_faults, print_results, say
+from webhook.cli.terminal import disarm, print_faults, print_message, print_results
 from webhook.core.json_edits import marked, without_gone
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.text import one_line, plural
@@ -27,14 +28,14 @@ from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest, read_manifests
 
-Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
+Json = Any  # unchecked JSON; core.apiserver.decoding checks types
 
-# As in eslint: fixes that need more rounds than this undo each other.
+# As in eslint: with more rounds than this, fixes undo each other.
 _MAX_FIX_ROUNDS = 10
 
 
 class Mended(Struct, frozen=True):
-    """One file before and after, and the findings that were fixed in it."""
+    """A file before and after its fixes, and the fixed findings."""
 
     file: File
     after: bytes
@@ -43,11 +44,11 @@ class Mended(Struct, frozen=True):
 
 
 class Mending(Struct, frozen=True):
-    """The result of a run.
+    """The fixes of a run.
 
     Attributes:
-        files: All files, also unchanged ones.
-        refused: Findings of the last round whose fix cannot be written into the text, each with the reason.
+        files: All files, including unchanged ones.
+        refused: Findings whose fix cannot be written into the text, each with the reason.
     """
 
     files: tuple[Mended, ...]
@@ -55,11 +56,11 @@ class Mending(Struct, frozen=True):
 
 
 def mend(files: Iterable[File], frame: Frame, *, lowest: Severity) -> Mending:
-    """Fix all findings of this severity or a higher one, except exempted ones and those of rules not requested."""
+    """Fix the findings of the requested rules from this severity, except exempted ones."""
     refused: list[tuple[Row, str]] = []
-    given = [*files]
-    frame = of_input(frame, given)
-    return Mending(tuple(_mended(file, frame, lowest, refused) for file in given), tuple(refused))
+    read = [*files]
+    frame = with_input_objects(frame, read)
+    return Mending(tuple(_mended(file, frame, lowest, refused) for file in read), tuple(refused))
 
 
 def _mended(file: File, frame: Frame, lowest: Severity, refused: list[tuple[Row, str]]) -> Mended:
@@ -69,16 +70,16 @@ def _mended(file: File, frame: Frame, lowest: Severity, refused: list[tuple[Row,
         left: list[tuple[Row, str]] = []
         offers = [
             offer
-            for number, each in enumerate(content)
-            if isinstance(each, Manifest) and (offer := _offer(number, each, data, _fixable(each, frame, lowest), left))
+            for number, item in enumerate(content)
+            if isinstance(item, Manifest) and (offer := _offer(number, item, data, _fixable(item, frame, lowest), left))
         ]
-        changes = proven(File(file.name, data), content, [each.change for each in offers])
-        kept = {each.number for each in changes}
-        reason = "read again, the file would differ in more than the fix"
-        left += ((row, reason) for each in offers if each.change.number not in kept for row in each.rows)
+        changes = proven(File(file.name, data), content, [offer.change for offer in offers])
+        kept = {change.number for change in changes}
+        reason = "the edited file would differ in more than the fix"
+        left += ((row, reason) for offer in offers if offer.change.number not in kept for row in offer.rows)
         if not changes:
             break
-        fixed += (row for each in offers if each.change.number in kept for row in each.rows)
+        fixed += (row for offer in offers if offer.change.number in kept for row in offer.rows)
         pieces = pieces.edited(in_text_order(changes))
         data = edited(data, changes)
     refused += left
@@ -86,30 +87,30 @@ def _mended(file: File, frame: Frame, lowest: Severity, refused: list[tuple[Row,
 
 
 class _Offer(Struct, frozen=True):
-    """The change of one object, and the findings it fixes."""
+    """The change of an object, and the findings it fixes."""
 
     change: ObjectChange
     rows: tuple[Row, ...]
 
 
 def _fixable(manifest: Manifest, frame: Frame, lowest: Severity) -> list[Row]:
-    """The findings of one object that have edits."""
-    seen = CheckRun()
-    seen.examine(manifest, frame)
-    offered = [each for each in seen.rows if each.judged.finding.edits and not each.waived]
-    return [each for each in offered if rank(each.severity) >= rank(lowest)]
+    """The findings of an object with edits."""
+    run = CheckRun()
+    run.examine(manifest, frame)
+    offered = [row for row in run.rows if row.judged.finding.edits and not row.waived]
+    return [row for row in offered if rank(row.severity) >= rank(lowest)]
 
 
 def _offer(
     number: int, manifest: Manifest, data: bytes, rows: Sequence[Row], left: list[tuple[Row, str]]
 ) -> _Offer | None:
-    """The fixes of one object that are compatible and can be written into its text."""
+    """The compatible and writable fixes of an object. Adds the others to ``left``."""
     if not rows:
         return None
     before = value_of(manifest)
     kept: list[Row] = []
     for row in rows:
-        if any(_meet(row.judged.finding, each.judged.finding) for each in kept):
+        if any(_conflict(row.judged.finding, other.judged.finding) for other in kept):
             continue
         try:
             _change(number, manifest, data, before, [row])
@@ -121,19 +122,24 @@ def _offer(
         try:
             return _Offer(_change(number, manifest, data, before, kept), tuple(kept))
         except (UneditableError, LookupError):
-            kept.pop()  # it waits for the next round
+            kept.pop()  # to be tried in the next round
     return None
 
 
 def _change(number: int, manifest: Manifest, data: bytes, before: Json, rows: Sequence[Row]) -> ObjectChange:
-    """The change that the fixes make to an object. Errors: UneditableError, LookupError."""
-    edits = list({(each.path, repr(each.value)): each for row in rows for each in row.judged.finding.edits}.values())
+    """The change of an object by these fixes.
+
+    Raises:
+        UneditableError: The text cannot be edited.
+        LookupError: A field does not exist.
+    """
+    edits = list({(edit.path, repr(edit.value)): edit for row in rows for edit in row.judged.finding.edits}.values())
     after = marked(before, edits)
     return ObjectChange(number, without_gone(after), tuple(rewritten(data, manifest, before, after)))
 
 
-def _meet(one: Finding, other: Finding) -> bool:
-    """Whether two fixes change the same place to different values."""
+def _conflict(one: Finding, other: Finding) -> bool:
+    """Whether two fixes set the same field to different values."""
     return any(a != b and (_within(a.path, b.path) or _within(b.path, a.path)) for a in one.edits for b in other.edits)
 
 
@@ -141,36 +147,42 @@ def _within(path: str, other: str) -> bool:
     return path == other or path.startswith((f"{other}.", f"{other}[")) or not other
 
 
-_DEFAULT_REASON = "more than one change would do, and the choice is yours"
-_UNDONE = "other fixes change the same place"
+_DEFAULT_REASON = "there are several possible changes"
+_UNDONE = "another fix changes the same field"
 
 
 def fix_files(files: Iterable[File | InputFault], frame: Frame, *, lowest: Severity, write: bool, fail_on: str) -> Exit:
-    """Print the fixes as a diff, or write them; then list the findings that are left."""
+    """Print the fixes as a diff, or write them. Then list the remaining findings."""
     read = [*files]
-    mending = mend((each for each in read if isinstance(each, File)), frame, lowest=lowest)
-    changed = [each for each in mending.files if each.after != each.file.data]
+    mending = mend((file for file in read if isinstance(file, File)), frame, lowest=lowest)
+    changed = [mended for mended in mending.files if mended.after != mended.file.data]
     unwritten: list[InputFault] = []
     if write:
-        print_results(map(harmless, _written(changed, unwritten)))
+        print_results(map(disarm, _written(changed, unwritten)))
     else:
         print_results(
-            line for each in changed for line in line_diff(each.file.name, each.file.data, each.pieces.edits())
+            line for mended in changed for line in line_diff(mended.file.name, mended.file.data, mended.pieces.edits())
         )
     failed = {fault.file for fault in unwritten}
     after: list[File | InputFault] = [
-        *(each for each in read if isinstance(each, InputFault)),
-        *(each.file if each.file.name in failed else replace(each.file, data=each.after) for each in mending.files),
+        *(file for file in read if isinstance(file, InputFault)),
+        *(
+            mended.file if mended.file.name in failed else replace(mended.file, data=mended.after)
+            for mended in mending.files
+        ),
     ]
-    # Looked at anew, as the files will be: a fix may have brought out what it had hidden.
-    left = look(after, frame)
+    # Examine the fixed files: a fix can reveal another finding.
+    left = examine_files(after, frame)
     print_faults([*left.faults, *unwritten])
     reasons = {_identity(row): reason for row, reason in mending.refused} | {
-        _identity(row): "the file is not written" for each in changed if each.file.name in failed for row in each.rows
+        _identity(row): "the file was not written"
+        for mended in changed
+        if mended.file.name in failed
+        for row in mended.rows
     }
     for line in _left(left, reasons, lowest):
-        say(line)
-    done = [each for each in changed if each.file.name not in failed]
+        print_message(line)
+    done = [mended for mended in changed if mended.file.name not in failed]
     click.echo(_summary(done, left, write=write), err=True)
     print_failures(left.failures)
     code = exit_code(left, fail_on)
@@ -180,7 +192,7 @@ def fix_files(files: Iterable[File | InputFault], frame: Frame, *, lowest: Sever
 
 
 def _written(files: Iterable[Mended], unwritten: list[InputFault]) -> Iterator[str]:
-    """Write each file, and yield a line per fix with its position before."""
+    """Write each file, and yield a line for each fix with its former position."""
     for mended in files:
         if fault := written(mended.file, mended.after):
             unwritten.append(fault)
@@ -190,7 +202,7 @@ def _written(files: Iterable[Mended], unwritten: list[InputFault]) -> Iterator[s
 
 
 def _left(result: RunResult, reasons: Mapping[tuple[str, str, str, str], str], lowest: Severity) -> Iterator[str]:
-    """A line for each remaining finding: what to do, and why it was not fixed."""
+    """Yield a line for each remaining finding, with its fix and why it was not applied."""
     for row in result.rows:
         if row.waived:
             continue
@@ -198,7 +210,7 @@ def _left(result: RunResult, reasons: Mapping[tuple[str, str, str, str], str], l
         if not finding.edits:
             reason = f"by hand: {finding.by_hand or _DEFAULT_REASON}"
         elif rank(row.severity) < rank(lowest):
-            reason = f"severity {row.severity}: --fix=all applies it"
+            reason = f"severity {row.severity}: use --fix=all"
         else:
             reason = f"by hand: {reasons.get(_identity(row), _UNDONE)}"
         todo = f"; fix ({reason}): {fix(row)}" if fix(row) else ""
@@ -206,7 +218,7 @@ def _left(result: RunResult, reasons: Mapping[tuple[str, str, str, str], str], l
 
 
 def _identity(row: Row) -> tuple[str, str, str, str]:
-    """What identifies a finding within the run."""
+    """The key of a finding within the run."""
     return row.manifest.file, row.manifest.title, row.judged.finding.rule, row.judged.finding.path
 
 
@@ -215,7 +227,7 @@ def _place(row: Row) -> str:
 
 
 def _summary(changed: Sequence[Mended], left: RunResult, *, write: bool) -> str:
-    fixed = sum(len(each.rows) for each in changed)
-    stay = sum(not row.waived for row in left.rows)
-    summary = f"{plural(fixed, 'finding')} {'fixed' if write else 'would be fixed'} in {plural(len(changed), 'file')}"
-    return f"{summary}, {stay} left"
+    fixed = sum(len(mended.rows) for mended in changed)
+    remaining = sum(not row.waived for row in left.rows)
+    verb = "fixed" if write else "can be fixed"
+    return f"{plural(fixed, 'finding')} {verb} in {plural(len(changed), 'file')}, {remaining} left"

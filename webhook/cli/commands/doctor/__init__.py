@@ -1,1 +1,1 @@
-"""What is wrong with an installation: facts from get, list and one dry run, and judgements that need nothing else."""
+"""``evenspread doctor``: read an installation, then judge it from these facts alone."""

@@ -1,81 +1,89 @@
-"""Judge what the API server does with a write now: reviewed, refused, or admitted without a review."""
+"""Judge the dry run: whether the API server has writes reviewed, refuses them, or admits them unreviewed."""
 
 from collections.abc import Iterator
 from enum import StrEnum
 from http import HTTPStatus
 
-from webhook.cli.commands.doctor.asked_server import VALIDATE
-from webhook.cli.commands.doctor.diagnosis import Diagnosis, State, helm_upgrade, ok, problem, unanswered
-from webhook.cli.commands.doctor.facts import Facts, Unread, at, configured
+from webhook.cli.commands.doctor.api_fields import at
+from webhook.cli.commands.doctor.diagnosis import Diagnosis, DiagnosisState, helm_upgrade, ok, problem, unanswered
+from webhook.cli.commands.doctor.dry_run import VALIDATE
+from webhook.cli.commands.doctor.facts import InstallationFacts, Unread, configured
 from webhook.core.text import one_line
 
+# The API server's own words.
 _DENIED, _FAILED = f'admission webhook "{VALIDATE}" denied', f'failed calling webhook "{VALIDATE}"'
+_MAX_CAUSE_CHARS = 400
+_MAX_MESSAGE_CHARS = 200
 
 
-class Outcome(StrEnum):
-    """What becomes of a write, as the last line of the page says it."""
+class WriteOutcome(StrEnum):
+    """The treatment of writes, in the words of the page's last line."""
 
     REVIEWED = "writes are reviewed"
-    REFUSED = "writes are refused, because the webhook does not answer"
+    REFUSED = "writes are refused because the webhook does not answer"
     UNREVIEWED = "writes are admitted without a review"
-    UNREGISTERED = "writes are not reviewed: no webhook is registered"
-    UNKNOWN = "whether writes are reviewed was not checked"
+    UNREGISTERED = "writes are not reviewed because no webhook is registered"
+    UNKNOWN = "could not check whether writes are reviewed"
 
 
-def outcome(facts: Facts) -> Outcome:
-    """What became of the dry run."""
-    asked, created = facts.asked, facts.asked.status in {HTTPStatus.OK, HTTPStatus.CREATED}
+def write_outcome(facts: InstallationFacts) -> WriteOutcome:
+    """Decide the treatment of writes from the dry run."""
+    dry_run, created = facts.dry_run, facts.dry_run.status in {HTTPStatus.OK, HTTPStatus.CREATED}
     policies = {
-        at(each, "failurePolicy", default="Fail") for _, each in configured(facts) if at(each, "name") == VALIDATE
+        at(webhook, "failurePolicy", default="Fail")
+        for _, webhook in configured(facts)
+        if at(webhook, "name") == VALIDATE
     }
-    # Under Fail an unanswered call would have been refused.
-    reviewed = asked.warned or _DENIED in asked.message or asked.counted or (created and policies == {"Fail"})
+    # With Fail, the API server would have refused an unanswered call.
+    reviewed = dry_run.warned or _DENIED in dry_run.message or dry_run.counted or (created and policies == {"Fail"})
     if not policies and not isinstance(facts.configurations, Unread):
-        return Outcome.UNREGISTERED
-    if _FAILED in asked.message:
-        return Outcome.REFUSED
+        return WriteOutcome.UNREGISTERED
+    if _FAILED in dry_run.message:
+        return WriteOutcome.REFUSED
     if reviewed:
-        return Outcome.REVIEWED
-    return Outcome.UNREVIEWED if created and (asked.expected or asked.counted is False) else Outcome.UNKNOWN
+        return WriteOutcome.REVIEWED
+    unreviewed = created and (dry_run.expected or dry_run.counted is False)
+    return WriteOutcome.UNREVIEWED if unreviewed else WriteOutcome.UNKNOWN
 
 
-def admission(facts: Facts) -> Iterator[Diagnosis]:
-    """The line about the dry run."""
-    found, asked = outcome(facts), facts.asked
-    where = f"dry run of a Deployment in namespace {asked.namespace}" if asked.namespace else "dry run of a Deployment"
-    match found:
-        case Outcome.REVIEWED:
-            yield ok("admission", where, "the API server had it reviewed")
-        case Outcome.REFUSED:
+def admission(facts: InstallationFacts) -> Iterator[Diagnosis]:
+    """Yield the line about the dry run."""
+    dry_run, where = facts.dry_run, "dry run of a Deployment"
+    if dry_run.namespace:
+        where = f"{where} in namespace {dry_run.namespace}"
+    match write_outcome(facts):
+        case WriteOutcome.REVIEWED:
+            yield ok("admission", where, "was reviewed by the webhook")
+        case WriteOutcome.REFUSED:
             yield problem(
                 "admission",
                 where,
-                f"is refused: {_cause(asked.message)}",
+                f"was refused: {_cause(dry_run.message)}",
                 unanswered(facts),
-                "# until the cause is mended, this lets writes pass\n"
+                "# lets writes pass until you have fixed the cause\n"
                 + helm_upgrade(facts, "--set webhook.failurePolicy=Ignore", "--force-conflicts"),
             )
-        case Outcome.UNREVIEWED:
+        case WriteOutcome.UNREVIEWED:
             logs = f"kubectl -n {facts.namespace} logs deployment/{facts.service_name} --tail=20"
             yield problem("admission", where, "was admitted without a review", unanswered(facts), logs)
-        case Outcome.UNKNOWN:
+        case WriteOutcome.UNKNOWN:
             yield Diagnosis(
-                "admission", State.UNKNOWN, where, f"was not checked: {_unchecked(facts)}", unanswered(facts)
+                "admission", DiagnosisState.UNKNOWN, where, f"was not checked: {_unchecked(facts)}", unanswered(facts)
             )
 
 
 def _cause(message: str) -> str:
-    """The end of the API server's message, which names the reason."""
-    return one_line(message[message.index(_FAILED) + len(_FAILED) :].lstrip(": "), 400)
+    """The reason in the API server's message."""
+    return one_line(message[message.index(_FAILED) + len(_FAILED) :].lstrip(": "), _MAX_CAUSE_CHARS)
 
 
-def _unchecked(facts: Facts) -> str:
-    asked = facts.asked
+def _unchecked(facts: InstallationFacts) -> str:
+    dry_run = facts.dry_run
     if isinstance(facts.configurations, Unread):
         return f"webhook configurations: {facts.configurations.reason}"
-    if asked.status in {HTTPStatus.OK, HTTPStatus.CREATED}:
-        said = "gives no warning" if asked.expected is False else "could not be read"
-        return f"it was admitted without a warning, and the policy {said}"
-    if asked.status == HTTPStatus.FORBIDDEN and " cannot create resource " in asked.message:
-        return f"you may not create Deployments in namespace {asked.namespace}"
-    return one_line(asked.message, 200) or f"the API server answered {asked.status}"
+    if dry_run.status in {HTTPStatus.OK, HTTPStatus.CREATED}:
+        policy = "the policy warns about nothing here" if dry_run.expected is False else "the policy could not be read"
+        return f"it was admitted without a warning, but {policy}"
+    if dry_run.status == HTTPStatus.FORBIDDEN and " cannot create resource " in dry_run.message:
+        return f"you may not create Deployments in namespace {dry_run.namespace}"
+    return one_line(dry_run.message, _MAX_MESSAGE_CHARS) or f"the API server answered {dry_run.status}"

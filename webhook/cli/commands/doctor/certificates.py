@@ -1,6 +1,6 @@
-"""Judge the served certificate, and whether the CA in the webhook configurations is the one that signed it.
+"""Judge the served certificate, its Secret, and the CA in the webhook configurations.
 
-A certificate is judged by its own life: renewers replace it when two thirds are over.
+Renewers replace a certificate after two thirds of its life.
 """
 
 import base64
@@ -10,17 +10,19 @@ from datetime import UTC, datetime, timedelta
 
 from certs.authority import CertificateError, Pair, certificate_of, covers_name, key_fault, signed_by
 from certs.rotation import certificates_in, read_secret_data
+from webhook.cli.commands.doctor.api_fields import Object, at, option
 from webhook.cli.commands.doctor.diagnosis import Diagnosis, helm_upgrade, ok, problem, unanswered, unknown
-from webhook.cli.commands.doctor.facts import Facts, Object, Read, Unread, at, configured, items, option
+from webhook.cli.commands.doctor.facts import InstallationFacts, Read, Unread, configured, items
 from webhook.core.api.well_known import APP_COMPONENT
 
-# Half of the time between its renewal and its end. People who renew by hand get two weeks at most.
+# A certificate is overdue in the last sixth of its life: half of the time after its renewal is due.
+# People who renew by hand need two weeks at most.
 _LATE, _LONGEST = 6, timedelta(days=14)
 _INJECTED = "cert-manager.io/inject-ca-from"
 
 
-def certificates(facts: Facts) -> Iterator[Diagnosis]:
-    """Every line about certificates and CAs."""
+def certificates(facts: InstallationFacts) -> Iterator[Diagnosis]:
+    """Yield all lines about certificates and CAs."""
     if not facts.service_name:
         return
     yield from _bundles(facts)
@@ -31,12 +33,12 @@ def certificates(facts: Facts) -> Iterator[Diagnosis]:
     yield from _served(facts)
 
 
-def _untrusted(facts: Facts) -> str:
-    return f"a new connection to the webhook fails; {unanswered(facts)}"
+def _untrusted(facts: InstallationFacts) -> str:
+    return f"New connections to the webhook fail. {unanswered(facts)}"
 
 
-def _bundles(facts: Facts) -> Iterator[Diagnosis]:
-    """A line for each webhook: is its caBundle the CA that signs?"""
+def _bundles(facts: InstallationFacts) -> Iterator[Diagnosis]:
+    """Yield a line for each webhook: whether its caBundle is the signing CA."""
     signing = _signing(facts)
     for title, webhook in configured(facts):
         where = f"{title}, {at(webhook, 'name')}"
@@ -44,43 +46,43 @@ def _bundles(facts: Facts) -> Iterator[Diagnosis]:
         if fault:
             yield problem("caBundle", where, fault, _untrusted(facts), _bundle_fix(facts))
         elif isinstance(signing, Unread):
-            yield unknown("caBundle", where, signing, "whether it is the CA that signs what is served")
+            yield unknown("caBundle", where, signing, "whether the caBundle signed the served certificate")
         else:
-            yield ok("caBundle", where, "is the CA of what is served")
+            yield ok("caBundle", where, "signed the served certificate")
 
 
-def _signing(facts: Facts) -> Read[bytes]:
-    """A certificate that the bundle must trust: the leaf of the Secret, or our own CA."""
+def _signing(facts: InstallationFacts) -> Read[bytes]:
+    """The certificate to verify with the bundle: the leaf in the Secret, or evenspread's own CA."""
     if isinstance(facts.tls, Mapping):
         return _value(facts.tls, "tls.crt") or Unread("the Secret has no tls.crt")
     if isinstance(facts.authority, Mapping):
         held = read_secret_data(
             {key: _decoded(value) for key, value in at(facts.authority, "data", default={}).items()}
         )
-        return Unread("the Secret holds no CA yet") if held is None else held.signing.certificate
-    unread = next((each for each in (facts.tls, facts.authority) if isinstance(each, Unread)), None)
+        return Unread("the Secret contains no CA yet") if held is None else held.signing.certificate
+    unread = next((secret for secret in (facts.tls, facts.authority) if isinstance(secret, Unread)), None)
     gone = facts.tls_name or facts.authority_name
-    return unread or Unread(f"there is no Secret {gone}" if gone else "the Deployment names no Secret")
+    return unread or Unread(f"Secret {gone} does not exist" if gone else "the Deployment names no Secret")
 
 
-def _bundle_fault(bundle: bytes, facts: Facts, signing: Read[bytes]) -> str:
+def _bundle_fault(bundle: bytes, facts: InstallationFacts, signing: Read[bytes]) -> str:
     try:
         trusted = certificates_in(bundle)
     except CertificateError:
-        return "is no certificate" if bundle else "is empty"
+        return "is not a certificate" if bundle else "is empty"
     if isinstance(signing, Unread):
         return ""
     if facts.authority_name and not facts.tls_name:
-        return "" if certificates_in(signing)[0] in trusted else "does not hold the CA that signs"
-    return "" if signed_by(signing, bundle) else "did not sign the certificate that is served"
+        return "" if certificates_in(signing)[0] in trusted else "does not contain the signing CA"
+    return "" if signed_by(signing, bundle) else "did not sign the served certificate"
 
 
-def _by_cert_manager(facts: Facts) -> bool:
-    return any(at(each, "metadata", "annotations", _INJECTED) for each in items(facts.configurations))
+def _by_cert_manager(facts: InstallationFacts) -> bool:
+    return any(at(found, "metadata", "annotations", _INJECTED) for found in items(facts.configurations))
 
 
-def _bundle_fix(facts: Facts) -> str:
-    """What fills in the CA: cert-manager's injector, our controller, or Helm."""
+def _bundle_fix(facts: InstallationFacts) -> str:
+    """The command for the source of the CA: cert-manager's injector, evenspread's controller, or Helm."""
     if _by_cert_manager(facts):
         return "kubectl -n cert-manager rollout restart deployment/cert-manager-cainjector"
     if option(facts.deployment, "ca-secret"):
@@ -88,35 +90,37 @@ def _bundle_fix(facts: Facts) -> str:
     return helm_upgrade(facts, "--force-conflicts")
 
 
-def _authority(facts: Facts) -> Diagnosis:
-    """The line about the Secret with our own CA."""
-    where, lost = f"Secret {facts.authority_name}", "pods cannot renew what they serve, and new pods do not start"
+def _authority(facts: InstallationFacts) -> Diagnosis:
+    """The line about the Secret with evenspread's own CA."""
+    where, lost = f"Secret {facts.authority_name}", "Pods cannot renew their certificates, and new pods do not start"
     if isinstance(facts.authority, Unread):
-        return unknown("CA", where, facts.authority, "whether the CA is in time for its end")
+        return unknown("CA", where, facts.authority, "whether the CA was replaced in time")
     if facts.authority is None:
-        return problem("CA", where, "is not there", lost, helm_upgrade(facts))
+        return problem("CA", where, "does not exist", lost, helm_upgrade(facts))
     held = read_secret_data({key: _decoded(value) for key, value in at(facts.authority, "data", default={}).items()})
     if held is None:
         logs = f"kubectl -n {facts.namespace} logs deployment/{facts.service_name} --tail=20"
-        return problem("CA", where, "holds no CA yet; the first pod of the webhook makes it", lost, logs)
+        return problem("CA", where, "contains no CA yet; the first webhook pod creates it", lost, logs)
     if fault := _time_fault(held.signing.certificate, facts.now):
         restart = f"kubectl -n {facts.namespace} rollout restart deployment -l {APP_COMPONENT}=controller"
         return problem("CA", where, f"{fault}, and the controller has not replaced it", _untrusted(facts), restart)
-    return ok("CA", where, f"until {_moment(certificate_of(held.signing.certificate).not_valid_after_utc)}")
+    return ok("CA", where, f"is valid until {_moment(certificate_of(held.signing.certificate).not_valid_after_utc)}")
 
 
-def _secret(facts: Facts) -> Diagnosis:
+def _secret(facts: InstallationFacts) -> Diagnosis:
     """The line about the Secret with the served certificate."""
     where, name = f"Secret {facts.namespace}/{facts.tls_name}", f"{facts.service_name}.{facts.namespace}.svc"
     if isinstance(facts.tls, Unread):
-        return unknown("certificate", where, facts.tls, "whether its name and key are right")
+        return unknown("certificate", where, facts.tls, "whether its name and key are correct")
     if facts.tls is None:
-        return problem("certificate", where, "is not there", "new pods of the webhook wait for it", _secret_fix(facts))
+        lost = "New pods of the webhook do not start without it"
+        return problem("certificate", where, "does not exist", lost, _secret_fix(facts))
     certificate = _value(facts.tls, "tls.crt")
     fault = _pair_fault(facts.tls) or _own_fault(certificate, name, facts) or _renewer_fault(facts)
     if fault:
         return problem("certificate", where, fault, _untrusted(facts), _secret_fix(facts))
-    return ok("certificate", where, f"is for {name}, until {_moment(certificate_of(certificate).not_valid_after_utc)}")
+    ends = _moment(certificate_of(certificate).not_valid_after_utc)
+    return ok("certificate", where, f"is for {name} and valid until {ends}")
 
 
 def _pair_fault(secret: Object) -> str:
@@ -126,8 +130,8 @@ def _pair_fault(secret: Object) -> str:
     return key_fault(Pair(certificate=_value(secret, "tls.crt"), key=_value(secret, "tls.key"))) or ""
 
 
-def _own_fault(certificate: bytes, name: str, facts: Facts) -> str:
-    """What is wrong with a certificate whoever signed it."""
+def _own_fault(certificate: bytes, name: str, facts: InstallationFacts) -> str:
+    """The fault of a certificate, apart from its signature. Empty without a fault."""
     fault = _time_fault(certificate, facts.now, at(facts.certificate, "status", "renewalTime"))
     return fault or ("" if covers_name(certificate, name) else f"is not for {name}")
 
@@ -138,33 +142,33 @@ def _time_fault(certificate: bytes, now: datetime, renewal: str = "") -> str:
 
 
 def _late(begins: datetime, ends: datetime, now: datetime, renewal: str = "") -> str:
-    """Why a certificate is not valid, or is overdue for its renewal; empty if neither.
+    """Why a certificate is invalid, or overdue for renewal. Empty if it is neither.
 
     Args:
-        begins: From when on it is valid.
-        ends: When it ends.
+        begins: Start of its validity.
+        ends: End of its validity.
         now: The API server's time.
-        renewal: When its renewer replaces it, in ISO form, where that is known.
+        renewal: ISO time of its planned renewal. Empty if unknown.
     """
     if now >= ends:
-        return f"ended at {_moment(ends)}"
+        return f"expired at {_moment(ends)}"
     if now < begins:
-        return f"begins at {_moment(begins)} only"
+        return f"is not valid before {_moment(begins)}"
     left = min((ends - begins) / _LATE, _LONGEST)
     if renewal:
         left = min(left, (ends - datetime.fromisoformat(renewal)) / 2)
-    return f"ends at {_moment(ends)} and was not renewed" if ends - now < left else ""
+    return f"expires at {_moment(ends)} and was not renewed" if ends - now < left else ""
 
 
-def _renewer_fault(facts: Facts) -> str:
-    """What cert-manager reports of the Certificate."""
-    for each in at(facts.certificate, "status", "conditions", default=()):
-        if at(each, "type") == "Ready" and at(each, "status") == "False":
-            return f"cert-manager: {at(each, 'message') or at(each, 'reason')}"
+def _renewer_fault(facts: InstallationFacts) -> str:
+    """cert-manager's complaint about the Certificate. Empty without a complaint."""
+    for condition in at(facts.certificate, "status", "conditions", default=()):
+        if at(condition, "type") == "Ready" and at(condition, "status") == "False":
+            return f"cert-manager: {at(condition, 'message') or at(condition, 'reason')}"
     return ""
 
 
-def _secret_fix(facts: Facts) -> str:
+def _secret_fix(facts: InstallationFacts) -> str:
     """The command that replaces the certificate. Without cert-manager, you replace it by hand."""
     if _by_cert_manager(facts):
         if facts.tls is None:
@@ -174,27 +178,27 @@ def _secret_fix(facts: Facts) -> str:
     files = " ".join(f"--from-file={key}" for key in ("tls.crt", "tls.key", "ca.crt"))
     return "\n".join(
         (
-            f"# make a certificate for {facts.service_name}.{facts.namespace}.svc as the chart's README shows, then",
+            f"# issue a certificate for {facts.service_name}.{facts.namespace}.svc (see the chart's README), then",
             f"{made} {files} --dry-run=client -o yaml | kubectl apply -f -",
             helm_upgrade(facts, "--force-conflicts"),
         )
     )
 
 
-def _served(facts: Facts) -> Iterator[Diagnosis]:
-    """A line for each pod, about the certificate that its metrics name."""
-    for each in facts.replicas:
-        if each.ends is None:
+def _served(facts: InstallationFacts) -> Iterator[Diagnosis]:
+    """Yield a line for each pod, about the certificate in its metrics."""
+    for replica in facts.replicas:
+        if replica.ends is None:
             continue
-        where, ends = f"Pod {facts.namespace}/{each.name}", datetime.fromtimestamp(each.ends, UTC)
-        # An older release has no metric of its begin: of that one only the end counts.
-        begins = datetime.fromtimestamp(each.begins, UTC) if each.begins else min(facts.now, ends)
+        where, ends = f"Pod {facts.namespace}/{replica.name}", datetime.fromtimestamp(replica.ends, UTC)
+        # Older releases have no metric for the start.
+        begins = datetime.fromtimestamp(replica.begins, UTC) if replica.begins else min(facts.now, ends)
         fault = _late(begins, ends, facts.now)
         if fault:
             fix = f"kubectl -n {facts.namespace} rollout restart deployment/{facts.service_name}"
-            yield problem("served certificate", where, f"serves a certificate that {fault}", _untrusted(facts), fix)
+            yield problem("served certificate", where, f"its certificate {fault}", _untrusted(facts), fix)
         else:
-            yield ok("served certificate", where, f"until {_moment(ends)}")
+            yield ok("served certificate", where, f"its certificate is valid until {_moment(ends)}")
 
 
 def _moment(moment: datetime) -> str:

@@ -1,15 +1,16 @@
-"""Judge the pods of both roles by what they answer, and the controller's Deployment and leader."""
+"""Judge the health of all pods, and the controller's Deployment and leader."""
 
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from http import HTTPStatus
 
+from webhook.cli.commands.doctor.api_fields import arguments, at, is_ready, name_of, option
 from webhook.cli.commands.doctor.diagnosis import Diagnosis, helm_upgrade, note, ok, problem, unknown
-from webhook.cli.commands.doctor.facts import Facts, Replica, Unread, arguments, at, is_ready, items, name_of, option
-from webhook.core.text import listed
+from webhook.cli.commands.doctor.facts import InstallationFacts, Replica, Unread, items
+from webhook.core.text import listed, plural
 
-# Of /readyz: lines that are fine whatever they say, and what the others say if all is well.
+# Lines of /readyz: names without a fault in any text, and the faultless texts of all others.
 _FREE = frozenset({"leading"})
 _FINE = re.compile(
     r"ok|none known|from a snapshot|off: .*"  # the webhook
@@ -17,12 +18,14 @@ _FINE = re.compile(
     r"|not looked at|the first one"  # texts of older releases
     r"|no API for reports .*|[\w.]+/v\w+"
 )
-_CA_LOST = "nobody writes the caBundle or replaces the CA before it ends"
-_SCAN_LOST = "no scan runs: reports, events and metrics stay as they are"
+_MAX_FAULTS = 3  # of a pod, and
+_MAX_REASONS = 2  # of unready pods: they share one line
+_CA_LOST = "the caBundle is not written, and the CA is not replaced before it expires"
+_SCAN_LOST = "no scan runs, and reports, events and metrics are not updated"
 
 
-def controller(facts: Facts) -> Iterator[Diagnosis]:
-    """Every line about the controller and its leader."""
+def controller(facts: InstallationFacts) -> Iterator[Diagnosis]:
+    """Yield all lines about the controller and its leader."""
     if not facts.service_name:
         return
     where = f"Deployments in namespace {facts.namespace}"
@@ -37,71 +40,76 @@ def controller(facts: Facts) -> Iterator[Diagnosis]:
         yield _leader(facts)
 
 
-def _lost(facts: Facts) -> str:
-    """What stays undone without a controller; empty where that is nothing."""
+def _lost(facts: InstallationFacts) -> str:
+    """The consequence of having no controller. Empty if the webhook does not need one."""
     if option(facts.deployment, "ca-secret"):
         return _CA_LOST
     if "--leave-audit-to-scan" in arguments(facts.deployment):
-        return "rules that are only audited are not evaluated: the webhook leaves them to the scan"
+        return "audit-only rules are not evaluated, because the webhook leaves them to the scan"
     return ""
 
 
-def _absent(facts: Facts) -> Diagnosis:
+def _absent(facts: InstallationFacts) -> Diagnosis:
     where = f"namespace {facts.namespace}"
     if lost := _lost(facts):
-        return problem("controller", where, "has no controller", lost, helm_upgrade(facts))
-    return ok("controller", where, "has no controller, and needs none")
+        return problem("controller", where, "has no controller", f"Without it, {lost}", helm_upgrade(facts))
+    return ok("controller", where, "has no controller and needs none")
 
 
-def _stopped(facts: Facts) -> Diagnosis:
+def _stopped(facts: InstallationFacts) -> Diagnosis:
     where, name = _title(facts), name_of(facts.controller)
     lost, fix = _lost(facts), f"kubectl -n {facts.namespace} scale deployment/{name} --replicas=1"
     if lost:
-        return problem("controller", where, "has 0 replicas", lost, fix)
-    return note("controller", where, "has 0 replicas", _SCAN_LOST, fix)
+        return problem("controller", where, "has 0 replicas", f"Without a controller, {lost}", fix)
+    return note("controller", where, "has 0 replicas", f"Without a controller, {_SCAN_LOST}", fix)
 
 
-def _title(facts: Facts) -> str:
+def _title(facts: InstallationFacts) -> str:
     return f"Deployment {facts.namespace}/{name_of(facts.controller)}"
 
 
-def _running(facts: Facts) -> Diagnosis:
+def _running(facts: InstallationFacts) -> Diagnosis:
     where, wanted = _title(facts), at(facts.controller, "spec", "replicas", default=1)
     if isinstance(facts.controller_pods, Unread):
         return unknown("controller", where, facts.controller_pods, "whether its pods are ready")
     ready = sum(map(is_ready, facts.controller_pods))
     if ready >= wanted:
-        return ok("controller", where, f"{ready} ready")
-    why = f"without a ready pod no controller acts: {_lost(facts) or _SCAN_LOST}"
+        return ok("controller", where, f"{plural(ready, 'pod')} ready")
+    why = f"Without a ready pod, {_lost(facts) or _SCAN_LOST}"
     return problem(
-        "controller", where, f"{ready} of {wanted} pods are ready{reasons(facts.controller_pods)}", why, _look(facts)
+        "controller",
+        where,
+        f"{ready} of {wanted} pods are ready{reasons(facts.controller_pods)}",
+        why,
+        _log_commands(facts),
     )
 
 
-def _look(facts: Facts) -> str:
+def _log_commands(facts: InstallationFacts) -> str:
     return _commands(facts.namespace, name_of(facts.controller))
 
 
 def _commands(namespace: str, deployment: str) -> str:
-    which = f"deployment/{deployment}"
-    return f"kubectl -n {namespace} logs {which} --tail=20\nkubectl -n {namespace} rollout restart {which}"
+    target = f"deployment/{deployment}"
+    return f"kubectl -n {namespace} logs {target} --tail=20\nkubectl -n {namespace} rollout restart {target}"
 
 
-def _leader(facts: Facts) -> Diagnosis:
-    """The line about the Lease: somebody has to hold it now."""
-    title, lost = option(facts.controller, "lease"), f"no controller acts: {_lost(facts) or _SCAN_LOST}"
+def _leader(facts: InstallationFacts) -> Diagnosis:
+    """The line about the Lease: whether a controller holds it now."""
+    title, lost = option(facts.controller, "lease"), f"Without a leader, {_lost(facts) or _SCAN_LOST}"
     where = f"Lease {title}"
     if isinstance(facts.lease, Unread):
         return unknown("leader", where, facts.lease, "whether a controller leads")
     if facts.lease is None:
-        return problem("leader", where, "is not there", lost, helm_upgrade(facts))
+        return problem("leader", where, "does not exist", lost, helm_upgrade(facts))
     holder, renewed = at(facts.lease, "spec", "holderIdentity"), _time(at(facts.lease, "spec", "renewTime"))
     if not holder or renewed is None:
-        return problem("leader", where, "no controller holds it", lost, _look(facts))
+        return problem("leader", where, "no controller holds it", lost, _log_commands(facts))
     seconds = at(facts.lease, "spec", "leaseDurationSeconds", default=0)
     pod = str(holder).rpartition("_")[0] or holder
     if facts.now > renewed + timedelta(seconds=seconds):
-        return problem("leader", where, f"{pod} held it until {renewed:%Y-%m-%d %H:%M:%S} UTC", lost, _look(facts))
+        held = f"{pod} held it until {renewed:%Y-%m-%d %H:%M:%S} UTC"
+        return problem("leader", where, held, lost, _log_commands(facts))
     return ok("leader", where, f"{pod} leads")
 
 
@@ -112,52 +120,55 @@ def _time(text: str) -> datetime | None:
         return None
 
 
-def health(facts: Facts) -> Iterator[Diagnosis]:
-    """A line for each pod of both roles that names a fault, and one for each role without faults."""
+def health(facts: InstallationFacts) -> Iterator[Diagnosis]:
+    """Yield a line for each pod with a fault, and one for each Deployment without faulty pods."""
     for deployment, replicas in ((facts.deployment, facts.replicas), (facts.controller, facts.controllers)):
         if not isinstance(deployment, Mapping) or not replicas:
             continue
         lines = [*_faults(facts, name_of(deployment), replicas)]
         yield from lines
-        unread = next((each.readyz for each in replicas if isinstance(each.readyz, Unread)), None)
+        unread = next((replica.readyz for replica in replicas if isinstance(replica.readyz, Unread)), None)
         where = f"Deployment {facts.namespace}/{name_of(deployment)}"
         if unread is not None:
-            yield unknown("health", f"pods of {where}", unread, "what they report about themselves")
+            yield unknown("health", f"pods of {where}", unread, "whether the pods report faults")
         elif not lines:
-            yield ok("health", where, "its pods report no fault")
+            yield ok("health", where, "its pods report no faults")
 
 
-def _faults(facts: Facts, deployment: str, replicas: tuple[Replica, ...]) -> Iterator[Diagnosis]:
+def _faults(facts: InstallationFacts, deployment: str, replicas: tuple[Replica, ...]) -> Iterator[Diagnosis]:
     fix = _commands(facts.namespace, deployment)
-    for each in replicas:
-        if isinstance(each.readyz, Unread):
+    for replica in replicas:
+        if isinstance(replica.readyz, Unread):
             continue
-        status, lines = each.readyz
+        where, (status, lines) = f"Pod {facts.namespace}/{replica.name}", replica.readyz
         wrong = [f"{name}: {text}" for name, text in lines.items() if name not in _FREE and not _FINE.fullmatch(text)]
         if status != HTTPStatus.OK:
-            told = wrong or [f"{name}: {text}" for name, text in lines.items()]
-            why = "Kubernetes takes an unready pod out of its Service"
-            what = f"readyz {status}: {listed(told, 3)}"
-            yield problem("health", f"Pod {facts.namespace}/{each.name}", what, why, fix)
+            texts = wrong or [f"{name}: {text}" for name, text in lines.items()]
+            why = "Kubernetes removes an unready pod from its Service"
+            yield problem("health", where, f"readyz {status}: {listed(texts, _MAX_FAULTS)}", why, fix)
         elif wrong:
-            why = "the pod goes on with what it last knew"
-            yield problem("health", f"Pod {facts.namespace}/{each.name}", listed(wrong, 3), why, fix)
+            why = "The pod continues with its last known state"
+            yield problem("health", where, listed(wrong, _MAX_FAULTS), why, fix)
 
 
 def reasons(pods: object) -> str:
-    """Why pods are not ready, in their own words."""
+    """Why pods are not ready, from their status."""
     if isinstance(pods, Unread):
         return f"; pods: {pods.reason}"
-    told = [f"{name_of(each)}: {_reason(each)}" for each in items(pods) if not is_ready(each)]  # type: ignore[arg-type]
-    return f"; {listed(told, 2)}" if told else ""
+    texts = [f"{name_of(pod)}: {_reason(pod)}" for pod in items(pods) if not is_ready(pod)]  # type: ignore[arg-type]
+    return f"; {listed(texts, _MAX_REASONS)}" if texts else ""
 
 
 def _reason(pod: object) -> str:
     for status in at(pod, "status", "containerStatuses", default=()):
         if waiting := at(status, "state", "waiting", default={}):
             ended = at(status, "lastState", "terminated", default={})
-            code = f"; the last one ended with exit code {at(ended, 'exitCode')}" if ended else ""
+            code = f"; the last container exited with code {at(ended, 'exitCode')}" if ended else ""
             return f"{at(waiting, 'reason')} {at(waiting, 'message')}".strip() + code
     conditions = at(pod, "status", "conditions", default=())
-    unmet = [at(each, "message") for each in conditions if at(each, "status") != "True" and at(each, "message")]
+    unmet = [
+        at(condition, "message")
+        for condition in conditions
+        if at(condition, "status") != "True" and at(condition, "message")
+    ]
     return unmet[0] if unmet else (at(pod, "status", "phase") or "not ready")

@@ -1,17 +1,17 @@
-"""A line of the diagnosis: what, where, why, and what to do."""
+"""A line of the diagnosis: where, what, why, and the fix."""
 
 from enum import StrEnum
 
 from msgspec import Struct
 
-from webhook.cli.commands.doctor.facts import Facts, Unread, configured, release_of
+from webhook.cli.commands.doctor.facts import InstallationFacts, Unread, configured, release_of
 
 
-class State(StrEnum):
+class DiagnosisState(StrEnum):
     """The result of a check."""
 
     OK = "ok"
-    NOTE = "note"  # worth knowing; nothing is wrong
+    NOTE = "note"  # no fault
     PROBLEM = "problem"
     UNKNOWN = "unknown"
 
@@ -19,11 +19,17 @@ class State(StrEnum):
 class Diagnosis(Struct, frozen=True):
     """One line about an installation.
 
-    Shape: ``fix`` is a command to copy, or several, one a line. A problem always has one.
+    Attributes:
+        check: The name of the check.
+        state: Its result.
+        where: The object.
+        what: The finding, as a predicate of ``where``.
+        why: The consequence.
+        fix: Commands to copy, one a line. Problems always have one.
     """
 
     check: str
-    state: State
+    state: DiagnosisState
     where: str
     what: str
     why: str = ""
@@ -31,40 +37,50 @@ class Diagnosis(Struct, frozen=True):
 
 
 def ok(check: str, where: str, what: str) -> Diagnosis:
-    """A line about something that is right."""
-    return Diagnosis(check, State.OK, where, what)
+    """A line without a fault."""
+    return Diagnosis(check, DiagnosisState.OK, where, what)
 
 
 def note(check: str, where: str, what: str, why: str, fix: str = "") -> Diagnosis:
-    """A line about something that is worth knowing."""
-    return Diagnosis(check, State.NOTE, where, what, why, fix)
+    """A line with information."""
+    return Diagnosis(check, DiagnosisState.NOTE, where, what, why, fix)
 
 
 def problem(check: str, where: str, what: str, why: str, fix: str) -> Diagnosis:
-    """A line about a fault."""
-    return Diagnosis(check, State.PROBLEM, where, what, why, fix)
+    """A line with a fault."""
+    return Diagnosis(check, DiagnosisState.PROBLEM, where, what, why, fix)
 
 
 def unknown(check: str, where: str, unread: Unread, lost: str, fix: str = "") -> Diagnosis:
-    """A line about an unreadable object. ``lost`` is the open question."""
-    return Diagnosis(check, State.UNKNOWN, where, f"could not be read: {unread.reason}", lost, fix)
+    """A line about an unreadable object.
+
+    Args:
+        check: The name of the check.
+        where: The object.
+        unread: Why it could not be read.
+        lost: The open question, as in ``whether a replica is ready``.
+        fix: A command that answers it.
+    """
+    return Diagnosis(
+        check, DiagnosisState.UNKNOWN, where, f"could not be read: {unread.reason}", f"Unknown: {lost}", fix
+    )
 
 
-def helm_upgrade(facts: Facts, *values: str) -> str:
-    """The command that renders the chart again, with the values of the release and further ones."""
+def helm_upgrade(facts: InstallationFacts, *values: str) -> str:
+    """The command that upgrades the release with its own values and these."""
     release, namespace = release_of(facts) or "evenspread", facts.namespace or "evenspread"
     words = ("helm upgrade", release, f"charts/evenspread -n {namespace} --reset-then-reuse-values", *values)
     return " ".join(words)
 
 
-def unanswered(facts: Facts) -> str:
-    """What the API server does with a write while the webhook does not answer.
+def unanswered(facts: InstallationFacts) -> str:
+    """What happens to writes while the webhook does not answer, by failurePolicy.
 
-    Each webhook configuration says it by failurePolicy. The sentence is a condition, so that it is true in every state.
+    The sentence is a condition, so it also holds while the webhook answers.
     """
     policies = {str(webhook.get("failurePolicy", "Fail")) for _, webhook in configured(facts)}
     if policies == {"Ignore"}:
-        return "without an answer the API server admits each write unreviewed (failurePolicy Ignore)"
+        return "While the webhook does not answer, the API server admits writes without a review (failurePolicy Ignore)"
     if "Fail" in policies:
-        return "without an answer the API server refuses each write that it has to ask about (failurePolicy Fail)"
-    return "without an answer the API server refuses each write, or admits it unreviewed, as failurePolicy says"
+        return "While the webhook does not answer, the API server refuses matching writes (failurePolicy Fail)"
+    return "While the webhook does not answer, failurePolicy decides whether the API server refuses or admits writes"

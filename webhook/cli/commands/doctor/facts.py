@@ -1,23 +1,17 @@
-"""An installation in a cluster, as far as it could be read.
+"""The facts about an installation. `Unread` replaces an object without read permission."""
 
-Objects are the API's own JSON; `at` reads a field. `Unread` takes the place of an object that could not be read.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from webhook.core.api.selectors import Selector, valid_selector
-from webhook.core.api.types import LabelSelector
+from webhook.cli.commands.doctor.api_fields import Object, at, name_of
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import APP_INSTANCE
-from webhook.core.decoders import converted
 from webhook.core.policy.policy import Policy
 
 _Fact = TypeVar("_Fact")
-Object: TypeAlias = Mapping[str, Any]
 
 
 class Unread(Struct, frozen=True):
@@ -29,63 +23,21 @@ class Unread(Struct, frozen=True):
 Read: TypeAlias = _Fact | Unread
 
 
-def readable(facts: Iterable[Read[_Fact]]) -> tuple[_Fact, ...]:
-    """Those that could be read."""
-    return tuple(each for each in facts if not isinstance(each, Unread))
-
-
-def items(facts: Read[tuple[Object, ...]]) -> tuple[Object, ...]:
-    """The objects; none if they could not be read."""
-    return () if isinstance(facts, Unread) else facts
-
-
-def at(value: object, *path: str | int, default: Any = "") -> Any:  # noqa: ANN401 JSON
-    """The value of a field, as ``at(pod, "spec", "containers", 0)``; the default where it is absent or null."""
-    for step in path:
-        if isinstance(step, int):
-            value = value[step] if isinstance(value, list) and step < len(value) else None
-        else:
-            value = value.get(step) if isinstance(value, Mapping) else None
-    return default if value is None else value
-
-
-def name_of(value: object) -> str:
-    """The name of an object."""
-    return str(at(value, "metadata", "name"))
-
-
-def selector_of(value: object) -> Selector | None:
-    """A labelSelector. None if it is absent or invalid."""
-    return valid_selector(converted(value, LabelSelector)) if isinstance(value, Mapping) else None
-
-
-def option(deployment: object, name: str) -> str:
-    """The value of the argument ``--name=value`` of a Deployment's container; empty where there is none."""
-    start = f"--{name}="
-    return next((each.removeprefix(start) for each in arguments(deployment) if each.startswith(start)), "")
-
-
-def arguments(deployment: object) -> tuple[str, ...]:
-    """The arguments of a Deployment's container."""
-    return tuple(map(str, at(deployment, "spec", "template", "spec", "containers", 0, "args", default=())))
-
-
-def port(pod_spec: object, name: str) -> int:
-    """The number of a named port of a pod's containers; 0 where there is none."""
-    ports = [each for one in at(pod_spec, "containers", default=()) for each in at(one, "ports", default=())]
-    return next((int(at(each, "containerPort", default=0)) for each in ports if at(each, "name") == name), 0)
-
-
-def is_ready(pod: object) -> bool:
-    """Whether a pod's readiness probe succeeds."""
-    conditions = at(pod, "status", "conditions", default=())
-    return any(at(each, "type") == "Ready" and at(each, "status") == "True" for each in conditions)
+def items(objects: Read[tuple[Object, ...]]) -> tuple[Object, ...]:
+    """The objects. Empty if they could not be read."""
+    return () if isinstance(objects, Unread) else objects
 
 
 class Replica(Struct, frozen=True, kw_only=True):
-    """What a pod answers on its health port: status and lines of /readyz, and metrics; None for an absent metric.
+    """A pod's answers on its health port. Absent metrics are None.
 
-    Unit: times are in seconds since 1970. ``dry_runs`` counts the reviews of dry runs.
+    Attributes:
+        name: The pod.
+        readyz: Status code and lines of /readyz.
+        begins: Start of the certificate, in seconds since 1970.
+        ends: End of the certificate, in seconds since 1970.
+        config_valid: Whether the pod loaded its policy.
+        dry_runs: Number of reviewed dry runs.
     """
 
     name: str
@@ -96,11 +48,16 @@ class Replica(Struct, frozen=True, kw_only=True):
     dry_runs: int | None = None
 
 
-class Asked(Struct, frozen=True, kw_only=True):
-    """What the API server did with a Deployment that was created by dry run; nothing was stored.
+class DryRun(Struct, frozen=True, kw_only=True):
+    """The API server's answer to a Deployment created by dry run.
 
-    Shape: ``status`` 0 with ``message`` says why none was sent. ``expected`` says whether the policy gives a warning,
-    None if the policy is not known. ``counted`` says whether a replica counted a review meanwhile, None if not known.
+    Attributes:
+        namespace: The Deployment's namespace. Empty if none was sent.
+        status: HTTP status. 0 if none was sent.
+        message: The API server's message, or why none was sent.
+        warned: Whether the answer has a warning of evenspread.
+        expected: Whether the policy warns about this Deployment. None if unknown.
+        counted: Whether a replica counted a review meanwhile. None if unknown.
     """
 
     namespace: str = ""
@@ -111,15 +68,27 @@ class Asked(Struct, frozen=True, kw_only=True):
     counted: bool | None = None
 
 
-class Facts(Struct, frozen=True, kw_only=True):
-    """Everything that is judged.
+class InstallationFacts(Struct, frozen=True, kw_only=True):
+    """All inputs of the checks. None means absent.
 
-    Shape: ``namespace`` and ``service_name`` are where the webhook configurations point, or where the webhook's
-    Deployment is; empty where there is neither. ``configurations`` have their ``kind``. ``report_apis`` has the verbs
-    of the resource for reports of each API that the cluster serves, and None where the API lacks the resource.
-    ``policy`` is None where the ConfigMap has faults, which are ``policy_faults``. ``tls_name`` and ``authority_name``
-    are Secrets that the Deployment names; ``tls`` and ``authority`` are None where there is no such Secret.
-    ``certificate`` is cert-manager's. ``reached`` is the status that the API server's proxy got from the webhook.
+    Attributes:
+        release: The API server's version, as it reports it.
+        version: The same. None if unsupported.
+        now: The API server's time.
+        program: The version label of the webhook's Deployment.
+        configurations: Webhook configurations of evenspread, with their ``kind``.
+        report_apis: By served report API, the verbs of its resource. None if the API lacks it.
+        namespace: Namespace of the registered Service, else of the webhook's Deployment. Empty without both.
+        service_name: Name of that Service, which the Deployment and the ConfigMap share.
+        controller: The controller's Deployment.
+        tls_name: Secret with the served certificate, from the Deployment.
+        authority_name: Secret with evenspread's own CA, from the Deployment.
+        certificate: cert-manager's Certificate.
+        policy: None if the ConfigMap has faults.
+        policy_faults: These faults.
+        reached: HTTP status of the webhook through the API server's proxy.
+        replicas: Running pods of the webhook.
+        controllers: Running pods of the controller.
     """
 
     release: str
@@ -152,16 +121,16 @@ class Facts(Struct, frozen=True, kw_only=True):
     reached: Read[int | None] = None
     replicas: tuple[Replica, ...] = ()
     controllers: tuple[Replica, ...] = ()
-    asked: Asked = Asked()
+    dry_run: DryRun = DryRun()
 
 
-def configured(facts: Facts) -> Iterator[tuple[str, Object]]:
-    """Each webhook of ours that is registered, with the title of its configuration."""
-    for each in items(facts.configurations):
-        for webhook in at(each, "webhooks", default=()):
-            yield f"{each['kind']} {name_of(each)}", webhook
+def configured(facts: InstallationFacts) -> Iterator[tuple[str, Object]]:
+    """Yield each registered webhook of evenspread, with the title of its configuration."""
+    for configuration in items(facts.configurations):
+        for webhook in at(configuration, "webhooks", default=()):
+            yield f"{configuration['kind']} {name_of(configuration)}", webhook
 
 
-def release_of(facts: Facts) -> str:
-    """The name of the Helm release; empty where it is not known."""
+def release_of(facts: InstallationFacts) -> str:
+    """The name of the Helm release. Empty if unknown."""
     return str(at(facts.deployment, "metadata", "labels", APP_INSTANCE))

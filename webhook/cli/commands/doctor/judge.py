@@ -1,13 +1,13 @@
-"""All checks, in the order in which they are read: what must be right first comes first."""
+"""The checks, in the order of the page: prerequisites first."""
 
 from collections.abc import Iterator
 
-from webhook.cli.commands.doctor.admission import Outcome, admission, outcome
+from webhook.cli.commands.doctor.admission import WriteOutcome, admission, write_outcome
 from webhook.cli.commands.doctor.certificates import certificates
 from webhook.cli.commands.doctor.controller import controller, health
 from webhook.cli.commands.doctor.diagnosis import Diagnosis
 from webhook.cli.commands.doctor.endpoints import endpoints
-from webhook.cli.commands.doctor.facts import Facts
+from webhook.cli.commands.doctor.facts import InstallationFacts
 from webhook.cli.commands.doctor.permissions import permissions
 from webhook.cli.commands.doctor.registration import registration
 from webhook.cli.commands.doctor.versions import policy, reports, versions
@@ -25,10 +25,10 @@ _CHECKS = (
     reports,
 )
 
-__all__ = ["Outcome", "judge", "outcome"]
+__all__ = ["WriteOutcome", "judge", "write_outcome"]
 
 
-def judge(facts: Facts) -> Iterator[Diagnosis]:
-    """Every line about an installation."""
+def judge(facts: InstallationFacts) -> Iterator[Diagnosis]:
+    """Yield all lines about an installation."""
     for check in _CHECKS:
         yield from check(facts)

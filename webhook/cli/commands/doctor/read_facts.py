@@ -1,31 +1,16 @@
-"""Read an installation: get and list, and one create by dry run, which stores nothing.
-
-A refused request costs its own answer and no other.
-"""
+"""Read an installation with get, list and one dry run. A refused request affects only its own fact."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
 from msgspec.structs import replace
 
-from webhook.cli.commands.doctor.asked_server import Asking
-from webhook.cli.commands.doctor.facts import (
-    Facts,
-    Object,
-    Read,
-    Replica,
-    Unread,
-    arguments,
-    at,
-    is_ready,
-    items,
-    name_of,
-    option,
-    port,
-)
+from webhook.cli.commands.doctor.api_fields import Object, arguments, at, is_ready, name_of, option, port
+from webhook.cli.commands.doctor.dry_run import DryRunRequest
+from webhook.cli.commands.doctor.facts import InstallationFacts, Read, Replica, Unread, items
 from webhook.cluster.connection import ApiResponse, ApiServer, ClusterError, status_text
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.resources import group_path
@@ -39,18 +24,18 @@ _CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfigurati
 _WEBHOOKS = ("validate.evenspread.io", "mutate.evenspread.io", "groups.evenspread.io")
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _CERTIFICATE_NAME = "cert-manager.io/certificate-name"
-_MOST_PODS = 10  # of each role that are asked for /readyz and metrics
-_PAGE = 500
+_MAX_PODS = 10  # of each Deployment: each takes two requests through the API server's proxy
+_PAGE = 500  # objects in a response, as kubectl requests them
 _METRIC = re.compile(r"^(evenspread_\w+)(\{[^}]*\})? (\S+)$", re.MULTILINE)
 
 
-def read_facts(live: LiveCluster, *, namespace: str, today: str) -> Facts:
-    """Everything that is judged. Never raises: what cannot be read is a value.
+def read_facts(live: LiveCluster, *, namespace: str, today: str) -> InstallationFacts:
+    """Read all facts. Never raises: an unreadable fact is `Unread`.
 
     Args:
         live: The cluster.
-        namespace: Where the installation is if no webhook configuration names it; empty for any namespace.
-        today: An ISO date, for exemptions that are over.
+        namespace: Namespace of the installation, unless a webhook configuration names it. Empty for any.
+        today: ISO date, for expired exemptions.
     """
     reader = _Reader(live.server)
     configurations = reader.configurations()
@@ -58,7 +43,7 @@ def read_facts(live: LiveCluster, *, namespace: str, today: str) -> Facts:
     deployment = reader.deployment(place, name)
     if isinstance(deployment, Mapping) and not name:
         place, name = at(deployment, "metadata", "namespace"), name_of(deployment)
-    facts = Facts(
+    facts = InstallationFacts(
         release=live.release,
         version=live.version,
         now=reader.clock or datetime.now(UTC),
@@ -73,9 +58,9 @@ def read_facts(live: LiveCluster, *, namespace: str, today: str) -> Facts:
 
 
 def _place(configurations: Read[tuple[Object, ...]], namespace: str) -> tuple[str, str]:
-    """Namespace and name of the registered Service. Without one, the command line's namespace and no name."""
-    for each in items(configurations):
-        for webhook in at(each, "webhooks", default=()):
+    """Namespace and name of the registered Service. Without one, this namespace and an empty name."""
+    for configuration in items(configurations):
+        for webhook in at(configuration, "webhooks", default=()):
             service = at(webhook, "clientConfig", "service", default={})
             if service and at(webhook, "name") in _WEBHOOKS:
                 return at(service, "namespace"), at(service, "name")
@@ -85,50 +70,54 @@ def _place(configurations: Read[tuple[Object, ...]], namespace: str) -> tuple[st
 class _Reader:
     def __init__(self, server: ApiServer) -> None:
         self._server = server
-        self.clock: datetime | None = None  # the API server's
+        self.clock: datetime | None = None  # the API server's time, from its last answer
 
     def configurations(self) -> Read[tuple[Object, ...]]:
-        """Those with a webhook of ours."""
-        found: list[Object] = []
+        """The webhook configurations of evenspread."""
+        configurations: list[Object] = []
         for kind in _CONFIGURATIONS:
-            listed = self._listed(f"{_REGISTRATIONS}/{kind.lower()}s")
+            listed = self._list(f"{_REGISTRATIONS}/{kind.lower()}s")
             if isinstance(listed, Unread):
                 return listed
-            found += (
-                {**each, "kind": kind}
-                for each in listed
-                if any(at(webhook, "name") in _WEBHOOKS for webhook in at(each, "webhooks", default=()))
+            configurations += (
+                {**configuration, "kind": kind}
+                for configuration in listed
+                if any(at(webhook, "name") in _WEBHOOKS for webhook in at(configuration, "webhooks", default=()))
             )
-        return tuple(found)
+        return tuple(configurations)
 
     def report_apis(self) -> Read[Mapping[str, tuple[str, ...] | None]]:
-        """The verbs of each API for reports; see `Facts`."""
-        found: dict[str, tuple[str, ...] | None] = {}
+        """The verbs of each report API, as in `InstallationFacts`."""
+        verbs: dict[str, tuple[str, ...] | None] = {}
         for api in ReportApi:
-            discovered = self._got(group_path(api))
+            discovered = self._get(group_path(api))
             if isinstance(discovered, Unread):
                 return discovered
             if discovered is not None:
                 resources = at(discovered, "resources", default=())
-                ours = [each for each in resources if at(each, "kind") == KINDS[api] and "/" not in at(each, "name")]
-                found[api] = tuple(at(ours[0], "verbs", default=())) if ours else None
-        return found
+                reports = [
+                    resource
+                    for resource in resources
+                    if at(resource, "kind") == KINDS[api] and "/" not in at(resource, "name")
+                ]
+                verbs[api] = tuple(at(reports[0], "verbs", default=())) if reports else None
+        return verbs
 
     def deployment(self, namespace: str, name: str) -> Read[Object | None]:
-        """The Deployment of that name; without a name, the first of the chart's."""
+        """The Deployment of this name. Without a name, the first with the chart's labels."""
         if name:
-            return self._got(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
-        found = self._role(namespace, "webhook")
-        if isinstance(found, Unread):
-            return found
-        charts = ((each, at(each, "metadata", "labels", "helm.sh/chart")) for each in found)
-        return next((each for each, chart in charts if chart.startswith("evenspread-")), None)
+            return self._get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
+        deployments = self._role(namespace, "webhook")
+        if isinstance(deployments, Unread):
+            return deployments
+        charts = ((deployment, at(deployment, "metadata", "labels", "helm.sh/chart")) for deployment in deployments)
+        return next((deployment for deployment, chart in charts if chart.startswith("evenspread-")), None)
 
-    def around(self, facts: Facts, today: str) -> Facts:
-        """The objects that belong to the Service of ``facts``."""
+    def around(self, facts: InstallationFacts, today: str) -> InstallationFacts:
+        """The facts with all objects around their Service."""
         namespace, name = facts.namespace, facts.service_name
         core = f"/api/v1/namespaces/{namespace}"
-        service, config_map = self._got(f"{core}/services/{name}"), self._got(f"{core}/configmaps/{name}")
+        service, config_map = self._get(f"{core}/services/{name}"), self._get(f"{core}/configmaps/{name}")
         policy, faults = _policy(config_map, f"ConfigMap {namespace}/{name}", today)
         controller = self._controller(facts)
         selector = at(service, "spec", "selector", default={})
@@ -140,17 +129,17 @@ class _Reader:
             facts,
             controller=controller,
             service=service,
-            slices=self._listed(
+            slices=self._list(
                 f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices",
                 labelSelector=f"kubernetes.io/service-name={name}",
             ),
             pods=pods,
             controller_pods=controller_pods,
             lease=self._lease(option(controller, "lease")),
-            budgets=self._listed(f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"),
-            network_policies=self._listed(f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"),
-            roles=self._listed(f"{_RBAC}/clusterroles"),
-            bindings=self._listed(f"{_RBAC}/clusterrolebindings"),
+            budgets=self._list(f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"),
+            network_policies=self._list(f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"),
+            roles=self._list(f"{_RBAC}/clusterroles"),
+            bindings=self._list(f"{_RBAC}/clusterrolebindings"),
             tls_name=tls_name,
             tls=tls,
             authority_name=authority_name,
@@ -163,74 +152,76 @@ class _Reader:
             replicas=self._replicas(core, pods),
             controllers=self._replicas(core, controller_pods),
         )
-        return self._asked(read, core)
+        return self._with_dry_run(read, core)
 
-    def _asked(self, facts: Facts, core: str) -> Facts:
+    def _with_dry_run(self, facts: InstallationFacts, core: str) -> InstallationFacts:
         """The facts with the result of the dry run."""
-        asked = Asking(self._server, facts).ask(self._got)
-        unheard = asked.status and not asked.warned and asked.status < HTTPStatus.BAD_REQUEST
-        before = [each.dry_runs for each in facts.replicas]
-        if unheard and before and None not in before and len(before) == len(items(facts.pods)):
-            after = [each.dry_runs for each in self._replicas(core, facts.pods)]
+        dry_run = DryRunRequest(self._server, facts).send(self._get)
+        unwarned = dry_run.status and not dry_run.warned and dry_run.status < HTTPStatus.BAD_REQUEST
+        before = [replica.dry_runs for replica in facts.replicas]
+        if unwarned and before and None not in before and len(before) == len(items(facts.pods)):
+            after = [replica.dry_runs for replica in self._replicas(core, facts.pods)]
             if None not in after:
-                return replace(
-                    facts, asked=replace(asked, counted=sum(filter(None, after)) > sum(filter(None, before)))
-                )
-        return replace(facts, asked=asked)
+                dry_run = replace(dry_run, counted=sum(filter(None, after)) > sum(filter(None, before)))
+        return replace(facts, dry_run=dry_run)
 
     def _role(self, namespace: str, role: str) -> Read[tuple[Object, ...]]:
-        """The Deployments with the chart's label of a role."""
+        """The Deployments with the chart's label for this component."""
         where = f"namespaces/{namespace}/" if namespace else ""
-        return self._listed(f"/apis/apps/v1/{where}deployments", labelSelector=f"{APP_COMPONENT}={role}")
+        return self._list(f"/apis/apps/v1/{where}deployments", labelSelector=f"{APP_COMPONENT}={role}")
 
-    def _controller(self, facts: Facts) -> Read[Object | None]:
-        """The controller's Deployment of the same release."""
-        found = self._role(facts.namespace, "controller")
-        if isinstance(found, Unread):
-            return found
+    def _controller(self, facts: InstallationFacts) -> Read[Object | None]:
+        """The controller's Deployment of the same Helm release."""
+        deployments = self._role(facts.namespace, "controller")
+        if isinstance(deployments, Unread):
+            return deployments
         release = at(facts.deployment, "metadata", "labels", APP_INSTANCE)
-        ours = (each for each in found if at(each, "metadata", "labels", APP_INSTANCE) in {release, ""} or not release)
-        return next((each for each in ours if arguments(each)[:1] == ("controller",)), None)
+        for deployment in deployments:
+            same_release = at(deployment, "metadata", "labels", APP_INSTANCE) in {release, ""} or not release
+            if same_release and arguments(deployment)[:1] == ("controller",):
+                return deployment
+        return None
 
     def _pods(self, core: str, labels: Mapping[str, str]) -> Read[tuple[Object, ...]]:
         selector = ",".join(f"{key}={value}" for key, value in labels.items())
-        return self._listed(f"{core}/pods", labelSelector=selector) if labels else ()
+        return self._list(f"{core}/pods", labelSelector=selector) if labels else ()
 
     def _lease(self, title: str) -> Read[Object | None]:
         namespace, _, name = title.partition("/")
-        return self._got(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}") if name else None
+        return self._get(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}") if name else None
 
     def _secret(self, title: str) -> Read[Object | None]:
         namespace, _, name = title.partition("/")
-        return self._got(f"/api/v1/namespaces/{namespace}/secrets/{name}") if name else None
+        return self._get(f"/api/v1/namespaces/{namespace}/secrets/{name}") if name else None
 
     def _certificate(self, namespace: str, secret: Read[Object | None]) -> Object | None:
-        """cert-manager's Certificate of a Secret; None where there is none, or it may not be read."""
+        """cert-manager's Certificate for a Secret. None if absent or unreadable."""
         name = at(secret, "metadata", "annotations", _CERTIFICATE_NAME)
-        found = self._got(f"/apis/cert-manager.io/v1/namespaces/{namespace}/certificates/{name}") if name else None
-        return None if isinstance(found, Unread) else found
+        path = f"/apis/cert-manager.io/v1/namespaces/{namespace}/certificates/{name}"
+        certificate = self._get(path) if name else None
+        return None if isinstance(certificate, Unread) else certificate
 
     def _reached(self, core: str, name: str, service: Read[Object | None]) -> Read[int | None]:
         number = at(service, "spec", "ports", 0, "port", default=0)
         if not number:
             return None
-        answer = self._ask(f"{core}/services/https:{name}:{number}/proxy/validate")
+        answer = self._request(f"{core}/services/https:{name}:{number}/proxy/validate")
         if answer.status in {0, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             return Unread(_reason(answer))
         return answer.status
 
     def _replicas(self, core: str, pods: Read[tuple[Object, ...]]) -> tuple[Replica, ...]:
-        # A pod that never ran has no address to ask.
-        running = [each for each in items(pods) if is_ready(each) or at(each, "status", "phase") == "Running"]
-        return tuple(self._replica(core, each) for each in running[:_MOST_PODS])
+        # A pod that never ran has no address.
+        running = [pod for pod in items(pods) if is_ready(pod) or at(pod, "status", "phase") == "Running"]
+        return tuple(self._replica(core, pod) for pod in running[:_MAX_PODS])
 
     def _replica(self, core: str, pod: Object) -> Replica:
         base = f"{core}/pods/http:{name_of(pod)}:{port(at(pod, 'spec'), 'health')}/proxy"
-        answer = self._ask(f"{base}/readyz")
-        if not answer.text:  # a Status of the API server: it may not be asked, or the proxy got no answer
+        answer = self._request(f"{base}/readyz")
+        if not answer.text:  # the API server's own Status: no permission, or no answer from the pod
             return Replica(name=name_of(pod), readyz=Unread(_reason(answer)))
         lines = dict(line.partition(": ")[::2] for line in answer.text.splitlines())
-        metrics = [*_METRIC.findall(self._ask(f"{base}/metrics").text)]
+        metrics = [*_METRIC.findall(self._request(f"{base}/metrics").text)]
         plain = {name: float(value) for name, labels, value in metrics if not labels}
         valid = plain.get("evenspread_config_valid")
         return Replica(
@@ -242,29 +233,29 @@ class _Reader:
             dry_runs=_dry_runs(metrics) if metrics else None,
         )
 
-    def _got(self, path: str) -> Read[Object | None]:
-        """One object; None if it is not there."""
-        answer = self._ask(path)
+    def _get(self, path: str) -> Read[Object | None]:
+        """One object. None if it does not exist."""
+        answer = self._request(path)
         if answer.status == HTTPStatus.NOT_FOUND:
             return None
         return answer.content if answer.status == HTTPStatus.OK else Unread(_reason(answer))
 
-    def _listed(self, path: str, **query: str) -> Read[tuple[Object, ...]]:
+    def _list(self, path: str, **query: str) -> Read[tuple[Object, ...]]:
         """All objects of a list, page by page."""
-        found: list[Object] = []
-        asked = {**query, "limit": str(_PAGE)}
+        objects: list[Object] = []
+        parameters = {**query, "limit": str(_PAGE)}
         while True:
-            answer = self._ask(f"{path}?{urlencode(asked, quote_via=quote)}")
+            answer = self._request(f"{path}?{urlencode(parameters, quote_via=quote)}")
             if answer.status != HTTPStatus.OK:
                 return Unread(_reason(answer))
-            found += at(answer.content, "items", default=())
+            objects += at(answer.content, "items", default=())
             token = str(at(answer.content, "metadata", "continue"))
             if not token:
-                return tuple(found)
-            asked["continue"] = token
+                return tuple(objects)
+            parameters["continue"] = token
 
-    def _ask(self, path: str) -> ApiResponse:
-        """The answer; of status 0 where there is none."""
+    def _request(self, path: str) -> ApiResponse:
+        """The answer of a GET. Its status is 0 if the API server does not answer."""
         try:
             answer = self._server.send("GET", path)
         except ClusterError as error:
@@ -274,8 +265,8 @@ class _Reader:
 
 
 def _dry_runs(metrics: list[tuple[str, str, str]]) -> int:
-    reviewed = "evenspread_admission_requests_total"
-    return sum(int(float(value)) for name, labels, value in metrics if name == reviewed and 'dry_run="true"' in labels)
+    total = "evenspread_admission_requests_total"
+    return sum(int(float(value)) for name, labels, value in metrics if name == total and 'dry_run="true"' in labels)
 
 
 def _reason(answer: ApiResponse) -> str:
@@ -285,7 +276,7 @@ def _reason(answer: ApiResponse) -> str:
 
 
 def _policy(config_map: Read[Object | None], title: str, today: str) -> tuple[Policy | None, tuple[str, ...]]:
-    """The policy that the webhook reads, or its faults; neither where there is no ConfigMap."""
+    """The policy in the ConfigMap, or its faults. Neither without a ConfigMap."""
     if not isinstance(config_map, Mapping):
         return None, ()
     try:
@@ -295,11 +286,7 @@ def _policy(config_map: Read[Object | None], title: str, today: str) -> tuple[Po
 
 
 def _tls_secret(deployment: Read[Object | None]) -> str:
-    """The Secret that is mounted where the served certificate lies."""
-    return next(_mounted(deployment, "tls"), "")
-
-
-def _mounted(deployment: object, volume: str) -> Iterator[str]:
-    for each in at(deployment, "spec", "template", "spec", "volumes", default=()):
-        if at(each, "name") == volume:
-            yield at(each, "secret", "secretName")
+    """The Secret in the Deployment's volume for the served certificate. Empty without a Secret."""
+    volumes = at(deployment, "spec", "template", "spec", "volumes", default=())
+    names = (str(at(volume, "secret", "secretName")) for volume in volumes if at(volume, "name") == "tls")
+    return next(names, "")

@@ -1,1 +1,1 @@
-"""What `explain` is asked about, and how it prints the answer."""
+"""``evenspread explain``: the question, its answer, and the pages."""

@@ -1,4 +1,4 @@
-"""``evenspread explain``: why no node admits a pod, by domain and by node, and what would help."""
+"""``evenspread explain``: why no node admits a pod, and which changes help."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,22 +10,17 @@ from msgspec.structs import replace
 from webhook.answers.explained import AnsweredQuestion, explained
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource, cluster_with_pods
+from webhook.cli.color import has_color
 from webhook.cli.commands.explain import pending
 from webhook.cli.commands.explain.page import render as render_page
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
-from webhook.cli.live_cluster import Given
+from webhook.cli.layout import joined_pages
+from webhook.cli.live_cluster import ClusterSelection
+from webhook.cli.long_runs import collect_rarely
 from webhook.cli.options import current_cluster_options, frame_options, output_option
-from webhook.cli.target import NamedObject, find, read_target
-from webhook.cli.terminal import (
-    collect_rarely,
-    colored,
-    one_or_all,
-    pages,
-    print_faults,
-    print_results,
-    print_values,
-)
+from webhook.cli.target import NamedObject, find_object, read_target
+from webhook.cli.terminal import one_or_all, print_faults, print_results, print_values
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.coming_pods.next_pod import problem_of
@@ -46,9 +41,9 @@ from webhook.manifests.reading.files import read_files
 
 
 @click.command(
-    short_help="Explain why no node admits a pod, and what would help.",
-    epilog="Exit code: 0 a node admits it, 1 none does (of several pods: of one) or it is refused, 2 usage or "
-    "configuration, 3 input that could not be read, 4 the cluster could not be read.",
+    short_help="Explain why a pod is Pending, with the smallest fix.",
+    epilog="Exit code: 0 a node admits each pod, 1 no node admits one of them or kube-apiserver refuses it, 2 usage or "
+    "configuration, 3 unreadable input, 4 cluster not readable.",
 )
 @click.argument("words", nargs=-1, metavar="[FILE|KIND/NAME]")
 @click.option("--pending", "all_pending", is_flag=True, help="Explain all Pending pods, grouped by cause.")
@@ -62,48 +57,58 @@ def explain(  # noqa: PLR0913 one parameter an option
     all_pending: bool,
     all_namespaces: bool,
     output: str,
-    given: Given,
+    selection: ClusterSelection,
     frame: Frame,
 ) -> None:
-    """Explain why no node admits a pod: per domain, per node, and the smallest change that helps.
-
-    FILE is a pod, or a workload for its next pod. - is the standard input. KIND/NAME is an object of the cluster:
-    pod/web-0, deployment/web. Without --snapshot, explain reads the kubeconfig's current cluster.
+    """Explain why no node admits a pod: by domain, by node, and with the smallest change that helps.
 
       kubectl evenspread explain deployment/web -n shop
 
-    The answer is kube-scheduler's own, for one pod at this moment. Other influences are listed as not evaluated.
+      kubectl evenspread explain --pending -A
+
+    KIND/NAME is an object of the cluster, such as pod/web-0 or deployment/web. FILE is a manifest of a pod or a
+    workload, or - for the standard input. For a workload, explain takes its oldest Pending pod, else its next pod.
+
+    The answer is kube-scheduler's own, for one pod at this moment. The last line lists the parts that explain does not
+    evaluate. explain reads the kubeconfig's current cluster unless you add --snapshot.
     """
+    _check_usage(words, all_pending=all_pending, all_namespaces=all_namespaces)
+    collect_rarely()
+    # First the target, so that a mistyped file name is not reported as a fault of the kubeconfig.
+    path = ["/".join(words)] if words else []
+    target = read_target(path, frame.namespace or DEFAULT_NAMESPACE, frame.policy.workloads)
+    named = target.named
+    known, within = cluster_with_pods(
+        selection, frame, lambda item: named is not None and named.is_in(item), lost="explain needs them"
+    )
+    context, options = click.get_current_context(), selection.as_options if known.server is not None else ""
+    if all_pending:
+        context.exit(_pending(known, selection, within, output, everywhere=all_namespaces))
+    questions, incomplete = _file_questions(target.files, known, within) if target.files else ([], False)
+    if named is not None:
+        named = replace(named, namespace=within.namespace or DEFAULT_NAMESPACE)
+        questions = [*_cluster_questions(named, known, within, guessed=not frame.namespace)]
+    answers = [_answer(question, known, within, options) for question in questions]
+    if output == "text":
+        print_results(joined_pages(answers, partial(render_page, color=has_color(sys.stdout))))
+    elif answers:
+        print_values(one_or_all([*map(explained, answers)]), output)
+    if incomplete or not answers:
+        context.exit(Exit.UNREADABLE)
+    stuck = any(
+        answer.question.refused or (answer.explanation.cause and not answer.question.bound) for answer in answers
+    )
+    context.exit(Exit.FINDINGS if stuck else Exit.FINE)
+
+
+def _check_usage(words: Sequence[str], *, all_pending: bool, all_namespaces: bool) -> None:
+    """Raise click.UsageError if the arguments contradict each other."""
     if bool(words) == all_pending:
-        raise click.UsageError(f"give {'only ' * all_pending}one of them: FILE, KIND/NAME or --pending")
+        raise click.UsageError(f"use {'only ' * all_pending}one of FILE, KIND/NAME and --pending")
     if words[2:]:
         raise click.UsageError("explain takes one object at a time: KIND/NAME")
     if all_namespaces and not all_pending:
-        raise click.UsageError("-A goes with --pending")
-    collect_rarely()
-    # Before the cluster is read: else a typing error in a file's name is answered by what is wrong with the kubeconfig.
-    what = ["/".join(words)] if words else []
-    target = read_target(what, frame.namespace or DEFAULT_NAMESPACE, frame.policy.workloads)
-    named = target.named
-    known, within = cluster_with_pods(
-        given, frame, lambda item: named is not None and named.is_in(item), lost="no verdict without them"
-    )
-    context, options = click.get_current_context(), given.words if known.server is not None else ""
-    if all_pending:
-        context.exit(_pending(known, given, within, output, everywhere=all_namespaces))
-    questions, holes = _in_files(target.files, known, within) if target.files else ([], False)
-    if named is not None:
-        named = replace(named, namespace=within.namespace or DEFAULT_NAMESPACE)
-        questions = [*_of_cluster(named, known, within, guessed=not frame.namespace)]
-    answers = [_answer(each, known, within, options) for each in questions]
-    if output == "text":
-        print_results(pages(answers, partial(render_page, color=colored(sys.stdout))))
-    elif answers:
-        print_values(one_or_all([*map(explained, answers)]), output)
-    if holes or not answers:
-        context.exit(Exit.UNREADABLE)
-    nowhere = any(each.question.refused or (each.explanation.cause and not each.question.bound) for each in answers)
-    context.exit(Exit.FINDINGS if nowhere else Exit.FINE)
+        raise click.UsageError("-A needs --pending")
 
 
 def _answer(question: PodToExplain, known: ClusterSource, within: Context, options: str) -> AnsweredQuestion:
@@ -112,25 +117,28 @@ def _answer(question: PodToExplain, known: ClusterSource, within: Context, optio
     return AnsweredQuestion(question, explanation, known.missing, options, replicas)
 
 
-def _in_files(files: Sequence[str], known: ClusterSource, within: Context) -> tuple[list[PodToExplain], bool]:
-    """The questions, and whether a part of the input could not be read."""
-    seen, questions = CheckRun(), list[PodToExplain]()
-    for manifest in seen.manifests(read_files(files, unpack=True), duplicates=False):
+def _file_questions(files: Sequence[str], known: ClusterSource, within: Context) -> tuple[list[PodToExplain], bool]:
+    """The questions about files, and whether a part of the input was unreadable."""
+    run, questions = CheckRun(), list[PodToExplain]()
+    for manifest in run.manifests(read_files(files, unpack=True), duplicates=False):
         try:
             questions += pods_of_object(manifest.value, stated_type(manifest.value), within, known.index, applied=False)
         except DecodeError as error:
-            seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
-    print_faults(seen.faults)
-    holes = any(fault.fatal for fault in seen.faults)
-    if not questions and not holes:
-        click.echo(f"{files[0]}: error: no pod and no workload in it", err=True)
-    return questions, holes
+            run.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
+    print_faults(run.faults)
+    incomplete = any(fault.fatal for fault in run.faults)
+    if not questions and not incomplete:
+        click.echo(f"{files[0]}: error: no pod and no workload in this file", err=True)
+    return questions, incomplete
 
 
-def _of_cluster(named: NamedObject, known: ClusterSource, within: Context, *, guessed: bool) -> Iterator[PodToExplain]:
-    """The pod; of a workload its oldest Pending pod, and if none waits the next one.
+def _cluster_questions(
+    named: NamedObject, known: ClusterSource, within: Context, *, guessed: bool
+) -> Iterator[PodToExplain]:
+    """Yield the questions about an object: a pod itself, a workload's oldest Pending pod, or its next pod.
 
-    Errors: CommandError if the object does not exist.
+    Raises:
+        CommandError: The object does not exist.
     """
     index = known.index
     if named.kind == "Pod":
@@ -142,11 +150,11 @@ def _of_cluster(named: NamedObject, known: ClusterSource, within: Context, *, gu
         return
     found = None
     try:
-        found = find(named, known, guessed=guessed)
+        found = find_object(named, known, guessed=guessed)
     except CommandError:
         if not mine:
             raise
-    # A DaemonSet is asked for its nodes, if it can be read.
+    # A readable DaemonSet gets a question for each node.
     if mine and (found is None or named.kind != "DaemonSet"):
         question = with_siblings(pod_to_explain(mine[0], within, index), len(mine), named.title)
         yield replace(question, refused=() if found is None else refused_of(*found, within))
@@ -159,14 +167,16 @@ def _of_cluster(named: NamedObject, known: ClusterSource, within: Context, *, gu
         raise CommandError(f"{known.source}: {named.title}: {error.message}", Exit.UNREADABLE) from error
 
 
-def _pending(known: ClusterSource, given: Given, within: Context, output: str, *, everywhere: bool) -> Exit:
+def _pending(
+    known: ClusterSource, selection: ClusterSelection, within: Context, output: str, *, everywhere: bool
+) -> Exit:
     index = known.index
     namespaces = (within.namespace,) if within.namespace and not everywhere else index.known_namespaces()
     where = "" if everywhere or not within.namespace else f"namespace {within.namespace}"
-    options = given.words if known.server else ""
+    options = selection.as_options if known.server else ""
     groups = pending.group(waiting_pods(index, namespaces), within, known.missing, options)
     if output == "text":
-        print_results(pending.render(groups, index, where, color=colored(sys.stdout), options=given.words))
+        print_results(pending.render(groups, index, where, color=has_color(sys.stdout), options=selection.as_options))
     else:
-        print_values([explained(each.answer, each.names) for each in groups], output)
-    return Exit.FINDINGS if any(each.answer.explanation.cause for each in groups) else Exit.FINE
+        print_values([explained(group.answer, group.names) for group in groups], output)
+    return Exit.FINDINGS if any(group.answer.explanation.cause for group in groups) else Exit.FINE

@@ -1,4 +1,4 @@
-"""``evenspread explain --pending``: all pending pods, grouped by what keeps them from being placed."""
+"""``evenspread explain --pending``: all Pending pods, grouped by cause."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from webhook.answers.explained import AnsweredQuestion
-from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
 from webhook.core.coming_pods.next_pod import problem_of
 from webhook.core.context import Context
@@ -21,22 +21,29 @@ from webhook.core.text import one_line, plural
 from webhook.core.what_if.pods_to_explain import pod_to_explain
 
 _ORDER = tuple(PendingCause)
-# What a group waits for, for one pod and for several.
-_WAITS = {
-    PendingCause.SPREAD: ("waits for its spread constraints", "wait for their spread constraints"),
-    PendingCause.CAPACITY: ("waits for room", "wait for room"),
-    PendingCause.OTHER: ("is kept out by something else", "are kept out by something else"),
-    PendingCause.FITS: ("has a node that would take it", "have nodes that would take them"),
-    PendingCause.GATED: ("is held back by scheduling gates", "are held back by scheduling gates"),
-    PendingCause.FOREIGN: ("waits for another scheduler", "wait for another scheduler"),
+# As in the page of `audit`.
+_CAUSES = {
+    PendingCause.SPREAD: "blocked by spread constraints",
+    PendingCause.CAPACITY: "short of capacity",
+    PendingCause.OTHER: "blocked for another reason",
+    PendingCause.FITS: "with a fitting node",
+    PendingCause.GATED: "with scheduling gates",
+    PendingCause.FOREIGN: "of another scheduler",
 }
 _COLORS = {PendingCause.SPREAD: RED, PendingCause.CAPACITY: YELLOW, PendingCause.OTHER: YELLOW}
-_MAX_GROUPS = 12  # of some five lines: a screen
-_MAX_WORKLOADS = 3  # named in a group, those with most pods first
+_SENTENCE = 4096  # characters of the scheduler's message
+_MAX_GROUPS = 12  # of about five lines each: a large terminal
+_MAX_WORKLOADS = 3  # of a group, by their pods
 
 
 class WaitingPods(Struct, frozen=True, kw_only=True):
-    """Pods that wait for the same thing: its kind, the answer for the oldest pod, and all pods, oldest first."""
+    """Pending pods with the same cause and the same scheduler message.
+
+    Attributes:
+        kind: The kind of cause.
+        answer: The answer for the oldest pod.
+        pods: All pods, oldest first.
+    """
 
     kind: PendingCause
     answer: AnsweredQuestion
@@ -49,14 +56,18 @@ class WaitingPods(Struct, frozen=True, kw_only=True):
 
 
 def group(pods: Iterable[Pod], within: Context, missing: tuple[str, ...] = (), options: str = "") -> list[WaitingPods]:
-    """Group the pods by kind of cause and by the scheduler's sentence; the worst kind and the largest group come first.
+    """Group the pods by cause and scheduler message. The worst cause and the largest group come first.
 
-    ``options`` are those with which kubectl reaches the live cluster.
+    Args:
+        pods: Pending pods, oldest first.
+        within: The cluster and the policy.
+        missing: A line for each unreadable kind.
+        options: kubectl's options for the live cluster.
     """
     alike_pods: dict[tuple[PendingCause, str], list[Pod]] = defaultdict(list)
     for pod in pods:
-        seen = explain_pod(problem_of(pod, within), brief=True)
-        alike_pods[pending_cause(pod, seen, within.policy), seen.verdict.sentence].append(pod)
+        explanation = explain_pod(problem_of(pod, within), brief=True)
+        alike_pods[pending_cause(pod, explanation, within.policy), explanation.verdict.sentence].append(pod)
     groups = [
         WaitingPods(
             kind=kind,
@@ -70,65 +81,76 @@ def group(pods: Iterable[Pod], within: Context, missing: tuple[str, ...] = (), o
         )
         for (kind, _), alike in alike_pods.items()
     ]
-    return sorted(groups, key=lambda each: (_ORDER.index(each.kind), -len(each.pods)))
+    return sorted(groups, key=lambda waiting: (_ORDER.index(waiting.kind), -len(waiting.pods)))
 
 
 def render(
     groups: Sequence[WaitingPods], index: ClusterIndex, namespace: str, *, color: bool, options: str = ""
 ) -> Iterator[str]:
-    """The screen, for one ``namespace`` or all if empty. ``options`` name the cluster, as `` --context prod``."""
+    """Render the page.
+
+    Args:
+        groups: The pods.
+        index: The cluster.
+        namespace: As in ``namespace shop``. Empty for all.
+        color: Whether to use colours.
+        options: Options that select the cluster, as in `` --context prod``.
+    """
     paint = Paint(color=color)
-    total = sum(len(each.pods) for each in groups)
+    total = sum(len(waiting.pods) for waiting in groups)
     if not total:
         yield paint(f"no pod is Pending in {namespace or 'any namespace'}", GREEN) + "\n"
         return
     kinds = Counter[PendingCause]()
-    for each in groups:
-        kinds[each.kind] += len(each.pods)
-    told = ", ".join(f"{count:,} {_WAITS[kind][count > 1]}" for kind, count in kinds.items())
-    yield f"{paint(plural(total, 'Pending pod'), BOLD)} in {namespace or 'all namespaces'}: {told}\n"
-    for each in groups[:_MAX_GROUPS]:
+    for waiting in groups:
+        kinds[waiting.kind] += len(waiting.pods)
+    causes = ", ".join(f"{count:,} {_CAUSES[kind]}" for kind, count in kinds.items())
+    yield f"{paint(plural(total, 'Pending pod'), BOLD)} in {namespace or 'all namespaces'}: {causes}\n"
+    for waiting in groups[:_MAX_GROUPS]:
         yield "\n"
-        yield from _block(each, index, paint)
+        yield from _block(waiting, index, paint)
     if len(groups) > _MAX_GROUPS:
-        rest = sum(len(each.pods) for each in groups[_MAX_GROUPS:])
-        yield f"\nand {plural(rest, 'pod')} in {plural(len(groups) - _MAX_GROUPS, 'more group')}: -o json has all\n"
+        rest = sum(len(waiting.pods) for waiting in groups[_MAX_GROUPS:])
+        yield f"\nand {plural(rest, 'pod')} in {plural(len(groups) - _MAX_GROUPS, 'more group')} (-o json lists all)\n"
     first = groups[0].answer.question.pod.meta
     command = f"evenspread explain pod/{one_line(first.name)} -n {one_line(first.namespace)}{options}"
-    yield "\n" + paint(f"all there is to say of one pod: {command}", DIM) + "\n"
+    yield "\n" + paint(f"details of a pod: {command}", DIM) + "\n"
 
 
-def _block(each: WaitingPods, index: ClusterIndex, paint: Paint) -> Iterator[str]:
-    explanation, oldest = each.answer.explanation, each.pods[0]
-    color = _COLORS.get(each.kind, GREEN)
-    waits = paint(_WAITS[each.kind][len(each.pods) > 1], color, BOLD)
-    yield f"{plural(len(each.pods), 'pod')} {waits}: {_owners(each, index)}\n"
+def _block(waiting: WaitingPods, index: ClusterIndex, paint: Paint) -> Iterator[str]:
+    explanation, oldest = waiting.answer.explanation, waiting.pods[0]
+    cause = paint(_CAUSES[waiting.kind], _COLORS.get(waiting.kind, GREEN), BOLD)
+    yield f"{plural(len(waiting.pods), 'pod')} {cause}: {_owners(waiting, index)}\n"
     since = f", since {one_line(oldest.meta.creation_timestamp, 32)}" if oldest.meta.creation_timestamp else ""
     yield f"  oldest: {one_line(oldest.meta.namespace)}/{one_line(oldest.meta.name)}{since}\n"
-    if each.kind is PendingCause.FITS:
+    if waiting.kind is PendingCause.FITS:
         nodes = plural(explanation.verdict.feasible.bit_count(), "node")
-        yield f"  {nodes} would take it: the scheduler has not come to it yet, or preemption has made room for it\n"
+        yield f"  fits {nodes}: the scheduler has not tried it yet, or preemption has made room\n"
         return
-    if each.kind in (PendingCause.GATED, PendingCause.FOREIGN):
-        yield "".join(f"  {one_line(note)}\n" for note in each.answer.question.notes)
+    if waiting.kind in (PendingCause.GATED, PendingCause.FOREIGN):
+        yield "".join(f"  {one_line(note)}\n" for note in waiting.answer.question.notes)
         return
-    yield f"  {one_line(explanation.verdict.sentence, 4096)}\n"
+    yield f"  {one_line(explanation.verdict.sentence, _SENTENCE)}\n"
     if explanation.blocking is None:
         yield f"  {cause_summary(explanation)}\n"
     if line := obstacle_text(explanation):
         yield f"  {line}\n"
     for fix in explanation.fixes[:1]:
         text = one_line(explanation.in_words(fix), 200)
-        yield f"  {paint('fix', GREEN)}: {text}  ({plural(fix.nodes, 'node')} then)\n"
+        yield f"  {paint('fix', GREEN)}: {text}  (then {plural(fix.nodes, 'node')} {_admit(fix.nodes)} the pod)\n"
 
 
-def _owners(each: WaitingPods, index: ClusterIndex) -> str:
+def _admit(nodes: int) -> str:
+    return "admits" if nodes == 1 else "admit"
+
+
+def _owners(waiting: WaitingPods, index: ClusterIndex) -> str:
     """The topmost controllers of the pods, those with most pods first."""
-    found: Counter[str] = Counter()
-    for pod in each.pods:
+    owners: Counter[str] = Counter()
+    for pod in waiting.pods:
         chain = controllers(pod, index)
         kind, name = (chain[-1].kind, chain[-1].name) if chain else ("Pod", pod.meta.name)
-        found[one_line(object_title(kind, pod.meta.namespace, name), 80)] += 1
-    named = [name if len(found) == 1 else f"{name} ({count:,})" for name, count in found.most_common(_MAX_WORKLOADS)]
-    rest = len(found) - len(named)
+        owners[one_line(object_title(kind, pod.meta.namespace, name), 80)] += 1
+    named = [name if len(owners) == 1 else f"{name} ({count:,})" for name, count in owners.most_common(_MAX_WORKLOADS)]
+    rest = len(owners) - len(named)
     return ", ".join(named) + (f" and {plural(rest, 'more workload')}" if rest else "")

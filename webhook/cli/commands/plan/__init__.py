@@ -1,1 +1,1 @@
-"""``evenspread plan``: a group of files or of the cluster, and the plan for it."""
+"""``evenspread plan``: read a group, derive its plan, and print it."""

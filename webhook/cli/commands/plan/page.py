@@ -1,12 +1,13 @@
-"""The page of ``evenspread plan``: what is asked, what the caps as maxSkew come to, what keeps them, and its proof."""
+"""The text page of ``evenspread plan``: the group, the fault of its present fields, the plan and its proof."""
 
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from webhook.answers.planned import PlanAnswer
+from webhook.cli.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.cli.commands.plan.manifests import PlannedGroup, spec_of
-from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
+from webhook.cli.layout import wrapped
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.groups.derive import domain_noun, in_a_domain
 from webhook.core.groups.group import Group, ZonePins
@@ -16,218 +17,218 @@ from webhook.core.text import listed, one_line, plural, together
 from webhook.core.what_if.ending import PodMove
 from webhook.core.yaml_text import block
 
-_MOST_ROWS = 12
-_MOST_STEPS = 24
-_ZONES = 8
-_NAME = 40
-_LEAST = 0.01
+# With all of them, the page fits two screens.
+_MAX_SHARDS = 12
+_MAX_STEPS = 24
+_MAX_ZONES = 8  # columns of the picture; with usual names they fit 80 columns
+_NAME = 40  # characters
+_MIN_SHARE = 0.01  # smaller shares are printed as "less than 1%"
 
 
 def render(target: PlannedGroup, *, color: bool) -> Iterator[str]:
     """The page, piece by piece."""
-    paint, of = Paint(color=color), target.answer
-    yield from _asked(target, paint)
+    paint, answer = Paint(color=color), target.answer
+    yield from _group(target, paint)
     yield "\n"
-    yield from _before(of, paint)
+    yield from _present_fields(answer, paint)
     yield "\n"
-    plan = of.derived.plan
+    plan = answer.derived.plan
     if plan is None:
-        yield paint("no fields can do", RED, BOLD) + "\n"
-        for reason in of.derived.reasons:
+        yield paint("no fields keep the caps", RED, BOLD) + "\n"
+        for reason in answer.derived.reasons:
             yield from wrapped(reason, indent="  ")
     else:
-        yield from _after(of, plan, paint)
-    if of.derived.nearest:
-        yield "the nearest that fits, in every order:\n"
-        for each in of.derived.nearest:
-            yield from wrapped(each, indent="  ")
+        yield from _plan(answer, plan, paint)
+    if answer.derived.nearest:
+        yield "the smallest changes that fit in every order:\n"
+        for change in answer.derived.nearest:
+            yield from wrapped(change, indent="  ")
     if plan is not None:
         yield from _fields(target, plan, paint)
 
 
-def _asked(target: PlannedGroup, paint: Paint) -> Iterator[str]:
-    of = target.answer
-    group, capacity = of.group, of.derived.capacity
-    apart = f", which share no {together(map(domain_noun, group.never_share))}" if group.never_share else ""
+def _group(target: PlannedGroup, paint: Paint) -> Iterator[str]:
+    answer = target.answer
+    group, capacity = answer.group, answer.derived.capacity
+    apart = f" that share no {together(map(domain_noun, group.never_share))}" if group.never_share else ""
     shards = f"{plural(group.shards, 'shard')} of {plural(group.pods_per_shard, 'pod')}{apart}"
     yield paint(f"group {one_line(group.name, _NAME)}: {shards}; {plural(group.pods, 'pod')}", BOLD) + "\n"
     for cap in group.caps:
-        seen = "" if cap.enforced else " (observed only)"
+        suffix = "" if cap.enforced else " (observed only)"
         share = f"{cap.text} of the pods: " if cap.of_pods else ""
-        yield f"  {in_a_domain(cap.topology_key)}  {share}at most {cap.most(group.pods)}{seen}\n"
-    zones = listed([one_line(zone, _NAME) for zone in capacity.zones], _ZONES) or "none"
-    where = (
-        f"{domain_noun(group.zone_key)}s that take pods: {zones}; " if group.names_zones else "nodes that take pods: "
-    )
+        yield f"  {in_a_domain(cap.topology_key)}  {share}at most {cap.most(group.pods)}{suffix}\n"
+    zones = listed([one_line(zone, _NAME) for zone in capacity.zones], _MAX_ZONES) or "none"
+    where = f"admitting {domain_noun(group.zone_key)}s: {zones}; " if group.names_zones else "admitting nodes: "
     nodes = plural(capacity.nodes, "node") if group.names_zones else capacity.nodes
     yield f"  {where}{nodes}\n"
-    if of.known.running:
-        run = "pod runs" if of.known.running == 1 else "pods run"
-        yield from wrapped(f"note: {of.known.running} {run} already; all are placed anew here", indent="  ")
-    if empty := [one_line(each, _NAME) for each in group.domains or () if each not in capacity.zones]:
-        yield from wrapped(f"note: no node takes a pod in {together(empty)}, which the group names", indent="  ")
-    if of.stands:
-        whose = "that are stored for it" if target.stored else "of its templates"
-        yield f"  note: the fields {whose} keep the caps, and stay\n"
+    if running := answer.known.running:
+        run = "1 pod runs" if running == 1 else f"{running} pods run"
+        yield from wrapped(f"note: {run} already; the plan places all pods from the start", indent="  ")
+    if empty := [one_line(zone, _NAME) for zone in group.domains or () if zone not in capacity.zones]:
+        yield from wrapped(f"note: the group names {together(empty)}, but no node there admits a pod", indent="  ")
+    if answer.stands:
+        fields = "the stored fields" if target.stored else "the fields of the templates"
+        yield f"  note: {fields} keep the caps and stay\n"
     for note in target.notes:
         yield from wrapped(f"note: {note}", indent="  ")
 
 
-def _before(of: PlanAnswer, paint: Paint) -> Iterator[str]:
-    """What the fields before come to: the template's own, or the caps as maxSkew."""
-    seen, what = of.seen, "the fields of the templates" if of.own else "the caps taken for maxSkew"
-    if seen is None:
+def _present_fields(answer: PlanAnswer, paint: Paint) -> Iterator[str]:
+    """Yield the result of the templates' own fields, or of the caps as maxSkew."""
+    outlook, title = answer.seen, "the fields of the templates" if answer.own else "the caps used as maxSkew"
+    if outlook is None:
         yield "no cap is enforced\n"
         return
-    said = together(
-        f"{domain_noun(each.topology_key or '')} {each.max_skew}" for each in of.naive.constraints if each.hard
-    )
-    yield from wrapped(f"{what} ({said})", paint, BOLD)
-    fine = True
-    if seen.gets_stuck:
-        fine = False
-        odds = f" in {_share(seen.stuck)} of the orders" if seen.stuck is not None and not seen.sampled else ""
-        odds = odds or " in every order that was tried" * (seen.stuck == 1)
-        yield from wrapped(f"can get stuck{odds}, so:", paint, RED, indent="  ")
-        yield from _steps(of, of.named(seen.witness))
-        yield from wrapped(f"then no node takes {together(_left(of, seen.witness))}", indent="    ")
-    for key, pods in of.broken.items():
-        fine = False
-        worst, most = seen.worst[key], of.group.most(key)
+    hard = [constraint for constraint in answer.naive.constraints if constraint.hard]
+    values = together(f"{domain_noun(constraint.topology_key or '')} {constraint.max_skew}" for constraint in hard)
+    yield from wrapped(f"{title} ({values})", paint, BOLD)
+    if outlook.gets_stuck:
+        is_exact = outlook.stuck is not None and not outlook.sampled
+        odds = f" in {_share(outlook.stuck)} of the orders" if is_exact and outlook.stuck is not None else ""
+        odds = odds or " in every tried order" * (outlook.stuck == 1)
+        yield from wrapped(f"can get stuck{odds}, for example:", paint, RED, indent="  ")
+        yield from _steps(answer, answer.named(outlook.witness))
+        yield from wrapped(f"then no node admits {together(_unplaced(answer, outlook.witness))}", indent="    ")
+    for key, pods in answer.broken.items():
+        worst, most = outlook.worst[key], answer.group.most(key)
         where = f"{domain_noun(key)} {one_line(worst.domain, _NAME)}"
-        yield from wrapped(f"can put {pods} pods into {where}, where {most} may be, so:", paint, RED, indent="  ")
-        yield from _steps(of, of.named(worst.steps))
-    if fine:
-        sure = "no order gets stuck or breaks a cap" if seen.exact else "nothing wrong was found in some hundred orders"
-        yield from wrapped(sure, paint, GREEN, indent="  ")
+        text = f"can place {pods} pods in {where}, above its cap of {most}, for example:"
+        yield from wrapped(text, paint, RED, indent="  ")
+        yield from _steps(answer, answer.named(worst.steps))
+    if not outlook.gets_stuck and not answer.broken:
+        text = "no order gets stuck or breaks a cap" if outlook.exact else "no fault found in some hundred orders"
+        yield from wrapped(text, paint, GREEN, indent="  ")
 
 
-def _share(of: float) -> str:
-    """A share of orders in percent: 0% and 100% only if exact."""
-    if 0 < of < _LEAST:
-        return f"less than {_LEAST:.0%}"
-    return f"more than {1 - _LEAST:.0%}" if 1 - _LEAST < of < 1 else f"{of:.0%}"
+def _share(share: float) -> str:
+    """A share of orders in percent. 0% and 100% are exact."""
+    if 0 < share < _MIN_SHARE:
+        return f"less than {_MIN_SHARE:.0%}"
+    return f"more than {1 - _MIN_SHARE:.0%}" if 1 - _MIN_SHARE < share < 1 else f"{share:.0%}"
 
 
-def _left(of: PlanAnswer, witness: Sequence[Step]) -> list[str]:
-    """The next pod of each shard that lacks pods."""
-    made = Counter(step.batch for step in witness)
-    shards = of.known.shards[: of.group.shards] if of.group.never_share else ()
-    left = [
-        f"{one_line(shard.name, _NAME)}-{made[number]}"
+def _unplaced(answer: PlanAnswer, witness: Sequence[Step]) -> list[str]:
+    """The next pod of each incomplete shard."""
+    placed = Counter(step.batch for step in witness)
+    shards = answer.known.shards[: answer.group.shards] if answer.group.never_share else ()
+    pods = [
+        f"{one_line(shard.name, _NAME)}-{placed[number]}"
         for number, shard in enumerate(shards)
-        if made[number] < of.group.pods_per_shard
+        if placed[number] < answer.group.pods_per_shard
     ]
-    return left or [plural(of.group.pods - len(witness), "pod")]
+    return pods or [plural(answer.group.pods - len(witness), "pod")]
 
 
-def _steps(of: PlanAnswer, steps: Sequence[PodMove]) -> Iterator[str]:
-    column, slots = of.known.index.nodes.view().column(of.group.zone_key), of.known.index.nodes.view().slots
-    told = []
-    for each in steps[:_MOST_STEPS]:
-        number = column.of[slots[each.node]]
+def _steps(answer: PlanAnswer, steps: Sequence[PodMove]) -> Iterator[str]:
+    view = answer.known.index.nodes.view()
+    column, texts = view.column(answer.group.zone_key), list[str]()
+    for step in steps[:_MAX_STEPS]:
+        number = column.of[view.slots[step.node]]
         zone = f" ({one_line(column.values[number], _NAME)})" if number >= 0 else ""
-        told.append(f"{one_line(each.pod, _NAME)} -> {one_line(each.node, _NAME)}{zone}")
-    rest = f"; {len(steps) - _MOST_STEPS} more" if len(steps) > _MOST_STEPS else ""
-    yield from wrapped(f"{', '.join(told)}{rest}", indent="    ")
+        texts.append(f"{one_line(step.pod, _NAME)} -> {one_line(step.node, _NAME)}{zone}")
+    rest = f"; {len(steps) - _MAX_STEPS} more" if len(steps) > _MAX_STEPS else ""
+    yield from wrapped(f"{', '.join(texts)}{rest}", indent="    ")
 
 
 _COLORS = {PlacementOutcome.FITS: GREEN, PlacementOutcome.NO_FIT: RED}
 _VERDICTS = {
-    PlacementOutcome.FITS: "fits: every order places all pods, and no cap can be broken",
-    PlacementOutcome.STUCK: "can get stuck, though no cap can be broken",
+    PlacementOutcome.FITS: "fits: every order places all pods, and no order breaks a cap",
+    PlacementOutcome.STUCK: "can get stuck, but no order breaks a cap",
     PlacementOutcome.NO_FIT: "does not fit",
-    PlacementOutcome.UNKNOWN: "is not proven to fit; no cap can be broken",
+    PlacementOutcome.UNKNOWN: "is not proven to fit, but no order breaks a cap",
 }
 _PROOFS = {
-    Proof.SEARCH: "proof: every order was looked at",
-    Proof.ROOM: "proof: with every number of pods placed, some node is open to each that is missing",
-    Proof.NONE: "not proven: there are more orders than can be followed",
+    Proof.SEARCH: "proof: all orders were simulated",
+    Proof.ROOM: "proof: at every point of every order, a node admits each missing pod",
+    Proof.NONE: "not proven: there are too many orders to simulate",
 }
 
 
-def _after(of: PlanAnswer, plan: GroupPlan, paint: Paint) -> Iterator[str]:
-    yield paint("what keeps the caps", BOLD) + "\n"
-    for key, each in plan.keeping.items():
-        yield from wrapped(f"{domain_noun(key)}: {_way(of.group, plan, key, each)}", indent="  ")
+def _plan(answer: PlanAnswer, plan: GroupPlan, paint: Paint) -> Iterator[str]:
+    """Yield how the plan keeps each cap, its verdict and its proof."""
+    group = answer.group
+    yield paint("the plan", BOLD) + "\n"
+    for key, keeping in plan.keeping.items():
+        yield from wrapped(f"{domain_noun(key)}: {_method(group, plan, key, keeping)}", indent="  ")
     stuck = plan.outlook.stuck if plan.outlook is not None and plan.outlook.gets_stuck else None
     verdict = PlacementOutcome.STUCK if stuck and plan.verdict is PlacementOutcome.UNKNOWN else plan.verdict
     yield from wrapped(_VERDICTS[verdict], paint, _COLORS.get(verdict, YELLOW), indent="  ")
-    yield from wrapped(_proof(of, plan), indent="  ")
+    yield from wrapped(_proof(answer, plan), indent="  ")
     if stuck and verdict is PlacementOutcome.STUCK:
-        yield from wrapped(f"{_share(stuck)} of the orders that were tried get stuck", indent="  ")
-    if plan.verdict is PlacementOutcome.FITS and of.group.plan_for > of.group.shards:
+        yield from wrapped(f"{_share(stuck)} of the tried orders get stuck", indent="  ")
+    if plan.verdict is PlacementOutcome.FITS and group.plan_for > group.shards:
         yield from wrapped(f"these fields keep the caps of up to {plan.same_up_to} shards", indent="  ")
     if plan.zone_pins is not None:
         yield "\n"
-        yield from _picture(of.group, plan, plan.zone_pins)
+        yield from _picture(group, plan, plan.zone_pins)
 
 
-def _way(group: Group, plan: GroupPlan, key: str, of: CapGuarantee) -> str:
-    where, pods = domain_noun(key), plural(of.worst, "pod")
-    match of.way:
+def _method(group: Group, plan: GroupPlan, key: str, keeping: CapGuarantee) -> str:
+    where, pods = domain_noun(key), plural(keeping.worst, "pod")
+    match keeping.way:
         case CapMethod.NOTHING:
             return f"no constraint; the {group.shards} shards have at most one pod each {in_a_domain(key)}"
         case CapMethod.LABEL:
-            few = "" if group.most(key) is None else f"; at most {pods} {in_a_domain(key)}"
-            return f"a constraint keeps pods off nodes without the label{few}"
+            limit = "" if group.most(key) is None else f"; at most {pods} {in_a_domain(key)}"
+            return f"a constraint excludes nodes without the label{limit}"
         case CapMethod.PINS:
             return f"each shard is pinned to {plural(group.pods_per_shard, where)}; a {where} gets at most {pods}"
         case CapMethod.EXACT:
-            return f"maxSkew {of.worst} with minDomains above the number of {where}s: at most {pods} {in_a_domain(key)}"
+            limit = f"at most {pods} {in_a_domain(key)}"
+            return f"maxSkew {keeping.worst} with minDomains above the number of {where}s: {limit}"
         case _:
-            skew = next(each.max_skew for each in _constraints(plan) if each.topology_key == key)
-            return f"maxSkew {skew}, the largest that lets no {where} hold more than {pods}"
+            skew = next(constraint.max_skew for constraint in _constraints(plan) if constraint.topology_key == key)
+            return f"maxSkew {skew}, the largest that limits each {where} to {pods}"
 
 
 def _constraints(plan: GroupPlan) -> tuple[SpreadConstraint, ...]:
     return next(iter(plan.fields.values())).constraints
 
 
-def _proof(of: PlanAnswer, plan: GroupPlan) -> str:
+def _proof(answer: PlanAnswer, plan: GroupPlan) -> str:
     if plan.proof is not Proof.ZONE_BY_ZONE or plan.zone_pins is None:
         return _PROOFS[plan.proof]
-    capacity, where = of.derived.capacity, domain_noun(of.group.zone_key)
-    each = together(
+    capacity, where = answer.derived.capacity, domain_noun(answer.group.zone_key)
+    loads = together(
         f"{one_line(zone, _NAME)} {pods} of {capacity.zones[zone]}"
-        for zone, pods in [*plan.zone_pins.of_zones.items()][:_ZONES]
+        for zone, pods in [*plan.zone_pins.of_zones.items()][:_MAX_ZONES]
     )
-    return f"proof: no pod takes the place of another {where}'s, and each {where} has room for its own ({each})"
+    return f"proof: pods of different {where}s do not compete, and each {where} has room for its own ({loads})"
 
 
 def _picture(group: Group, plan: GroupPlan, loads: ZonePins) -> Iterator[str]:
-    """A row a shard, a column a zone."""
-    zones = [*loads.of_zones][:_ZONES]
-    names = [one_line(each.name, _NAME) for each in plan.shards]
-    width = max(map(len, [*names[:_MOST_ROWS], "pods"]))
+    """Yield a row for each shard, with a column for each zone."""
+    zones = [*loads.of_zones][:_MAX_ZONES]
+    names = [one_line(shard.name, _NAME) for shard in plan.shards]
+    width = max(map(len, [*names[:_MAX_SHARDS], "pods"]))
     widths = [max(3, len(one_line(zone, _NAME))) for zone in zones]
 
     def row(name: str, cells: Mapping[str, str]) -> str:
-        told = (cells.get(zone, ".").rjust(each) for zone, each in zip(zones, widths, strict=True))
-        return f"  {name:{width}}  {'  '.join(told)}"
+        texts = (cells.get(zone, ".").rjust(columns) for zone, columns in zip(zones, widths, strict=True))
+        return f"  {name:{width}}  {'  '.join(texts)}"
 
     yield row("", {zone: one_line(zone, _NAME) for zone in zones}) + "\n"
-    for name, given in [*zip(names, loads.of_shards, strict=True)][:_MOST_ROWS]:
-        yield row(name, dict.fromkeys(given, "#")) + "\n"
-    if len(names) > _MOST_ROWS:
-        yield f"  and {plural(len(names) - _MOST_ROWS, 'more shard')}\n"
+    for name, own_zones in [*zip(names, loads.of_shards, strict=True)][:_MAX_SHARDS]:
+        yield row(name, dict.fromkeys(own_zones, "#")) + "\n"
+    if len(names) > _MAX_SHARDS:
+        yield f"  and {plural(len(names) - _MAX_SHARDS, 'more shard')}\n"
     most = group.most(group.zone_key)
     allowed = f"  at most {most}" if most is not None else ""
     yield f"{row('pods', {zone: str(loads.of_zones[zone]) for zone in zones})}{allowed}\n"
 
 
 def _fields(target: PlannedGroup, plan: GroupPlan, paint: Paint) -> Iterator[str]:
-    """The constraints of all shards, and the affinity of one."""
+    """Yield the fields of the first shard, and the command for all of them."""
     name, fields = next(iter(plan.fields.items()))
     text = block({key: value for key, value in spec_of(fields).items() if value})
     yield "\n" + paint(f"pod template of {one_line(name, _NAME)}", BOLD) + "\n"
     yield textwrap.indent(text, "  ")
     restarts = target.answer.restarts(plan)
-    restart = f"; a changed template restarts its shard, so {plural(restarts, 'workload')} would"
-    how = (
-        "-o patch prints a command for each shard that there is, -o manifest all that there is to apply"
-        f"{restart if restarts else '; no template that there is changes'}"
+    effect = f"applying the plan restarts the pods of {plural(restarts, 'workload')}"
+    usage = (
+        "-o patch prints a command for each existing shard, -o manifest all objects; "
+        f"{effect if restarts else 'no existing template changes'}"
         if target.written
         else "-o manifest prints the SpreadGroup and a StatefulSet for each shard, to fill in and apply"
     )
-    yield from wrapped(how, paint, DIM)
+    yield from wrapped(usage, paint, DIM)

@@ -1,7 +1,7 @@
-"""Which groups a command line asks about, and the workloads that are their shards.
+"""Read the groups of a command line, and the workloads of their shards.
 
-A file has a SpreadGroup, or a ConfigMap as the field writes it, and any number of workloads; those of the cluster come
-to them. Without any workload the pods of the group are made up.
+Files contain a SpreadGroup, or a ConfigMap with caps, and workloads. The cluster's workloads are added. A group
+without workloads gets invented pods.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,13 +14,14 @@ from msgspec.structs import replace
 from webhook.answers.planned import plan_answer
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource
-from webhook.cli.commands.plan.manifests import PlannedGroup, Value, Written, applicable, group_manifest, object_of
+from webhook.cli.commands.plan.manifests import PlannedGroup, group_manifest
+from webhook.cli.commands.plan.objects import SourceObject, WrittenWorkload, applicable, object_of
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cli.terminal import Json, print_faults, say
+from webhook.cli.terminal import Json, print_faults, print_message
 from webhook.cluster.live import undecodable_line
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus
-from webhook.core.api.types import LabelSelector, TypeMeta
+from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import BETA_ZONE, OUR_PREFIX, ZONE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.coming_pods.next_pod import coming_pod
@@ -41,10 +42,11 @@ from webhook.manifests.reading.files import read_files
 from webhook.snapshot.load import Item
 
 _CONFIG_MAP = "ConfigMap"
+_MAX_NAME = 63  # characters, as in Kubernetes
 
 
 class _Wanted(NamedTuple):
-    """A group, the SpreadGroup to apply, and what its author should know."""
+    """A group, the SpreadGroup to apply, and notes for its author."""
 
     group: Group
     manifest: Json
@@ -56,7 +58,7 @@ class _Read(Struct):
 
     groups: list[_Wanted]
     configured: list[Mapping[str, object]]
-    workloads: list[Written]
+    workloads: list[WrittenWorkload]
 
 
 def is_group(item: Item) -> bool:
@@ -64,198 +66,210 @@ def is_group(item: Item) -> bool:
     return item.of.kind == KIND and (item.of.api_version or "").startswith(OUR_PREFIX)
 
 
-class Object(Struct, frozen=True):
-    """An object as it was read; ``where`` says in which file, or that it is the cluster's."""
+def objects_in(files: Sequence[str]) -> list[SourceObject]:
+    """Read the objects of the files.
 
-    of: TypeMeta
-    value: Value
-    where: str
-    applied: bool
-
-
-def objects_in(files: Sequence[str]) -> list[Object]:
-    """What the files have.
-
-    Errors: CommandError where a file cannot be read.
+    Raises:
+        CommandError: A file cannot be read.
     """
-    seen = CheckRun()
-    found = [
-        Object(each.type_meta, each.value, each.title, applied=False)
-        for each in seen.manifests(read_files(files, unpack=True), duplicates=False)
+    run = CheckRun()
+    objects = [
+        SourceObject(manifest.type_meta, manifest.value, manifest.title, applied=False)
+        for manifest in run.manifests(read_files(files, unpack=True), duplicates=False)
     ]
-    print_faults(seen.faults)
-    if any(each.fatal for each in seen.faults):
-        raise CommandError("not all of the files could be read", Exit.UNREADABLE)
-    return found
+    print_faults(run.faults)
+    if any(fault.fatal for fault in run.faults):
+        raise CommandError("some files could not be read, see the errors above", Exit.UNREADABLE)
+    return objects
 
 
 def planned_groups(
-    files: Sequence[str], objects: Iterable[Object], name: str, known: ClusterSource, within: Context
+    files: Sequence[str], objects: Iterable[SourceObject], name: str, known: ClusterSource, within: Context
 ) -> list[PlannedGroup]:
-    """The groups among the files' objects; without files those of the namespace, or the one of that name.
+    """Plan the groups of the files, or without files those of the namespace.
 
-    Errors: CommandError for a group that cannot be read, and where there is none.
+    Args:
+        files: Names of the files.
+        objects: Their objects.
+        name: Plan only the group of this name. Empty for all.
+        known: The cluster.
+        within: The same, with the policy and the default namespace.
+
+    Raises:
+        CommandError: A group cannot be read, or there is none.
     """
     read = _Read([], [], [])
-    for item in chain(objects, _of_cluster(known, groups=not files)):
-        _take(read, item, within)
-    here = [each for each in read.groups if files or each.group.namespace == within.namespace]
-    groups = [each for each in here if not name or each.group.name == name]
-    groups += [_configured(each, read, within, known.index.nodes.view()) for each in read.configured]
+    for item in chain(objects, _cluster_objects(known, groups=not files)):
+        _sort_in(read, item, within)
+    here = [wanted for wanted in read.groups if files or wanted.group.namespace == within.namespace]
+    groups = [wanted for wanted in here if not name or wanted.group.name == name]
+    groups += [_configured(config_map, read, within, known.index.nodes.view()) for config_map in read.configured]
     if not groups and not files and known.server is not None and (why := known.index.lacks(RESOURCE)):
         raise CommandError(f"{known.source}: {why}", Exit.CLUSTER)
     if not groups:
         where = ", ".join(files) or known.source
         raise CommandError(
-            f"{where}: no {KIND}{f' {name}' * bool(name)}, and no ConfigMap with cluster-size", Exit.UNREADABLE
+            f"{where}: no {KIND}{f' {name}' * bool(name)} and no ConfigMap with cluster-size", Exit.UNREADABLE
         )
-    return [_planned(each, read, known, within) for each in groups]
+    return [_planned(wanted, read, known, within) for wanted in groups]
 
 
-def _of_cluster(known: ClusterSource, *, groups: bool) -> Iterator[Object]:
-    """The kept objects of the cluster. Its SpreadGroups count only without files."""
+def _cluster_objects(known: ClusterSource, *, groups: bool) -> Iterator[SourceObject]:
+    """Yield the kept objects of the cluster, with or without its SpreadGroups."""
     for item in known.kept:
         if groups or not is_group(item):
-            yield Object(item.of, item.raw, known.source, applied=True)
+            yield SourceObject(item.of, item.raw, known.source, applied=True)
 
 
-def _take(read: _Read, each: Object, within: Context) -> None:
-    """Sort an object in. Workloads of files win over those of the cluster."""
-    of = each.of
+def _sort_in(read: _Read, item: SourceObject, within: Context) -> None:
+    """Sort an object into the read groups, ConfigMaps and workloads. Files override the cluster."""
+    of = item.of
     try:
         if of.kind == KIND and (of.api_version or "").startswith(OUR_PREFIX):
-            value = object_of(each.value)
+            value = object_of(item.value)
             group = read_group(value, within.namespace)
             read.groups.append(_Wanted(group, applicable(of, value, group.namespace)))
         elif of.kind == _CONFIG_MAP:
-            value = object_of(each.value)
+            value = object_of(item.value)
             read.configured += [value] if describes_cluster(value) else []
         else:
-            known = {one.source.title for one in read.workloads}
-            found = sources_of(each.value, of, within, applied=each.applied)
+            titles = {workload.source.title for workload in read.workloads}
             read.workloads += [
-                Written(source, of, each.value)
-                for source in found
-                if source.title not in known and _may_be_shard(source)
+                WrittenWorkload(source, of, item.value)
+                for source in sources_of(item.value, of, within, applied=item.applied)
+                if source.title not in titles and _may_be_shard(source)
             ]
     except GroupError as error:
-        raise CommandError(_told(each.where, error), Exit.UNREADABLE) from error
+        raise CommandError(_faults_text(item.where, error), Exit.UNREADABLE) from error
     except DecodeError as error:
-        if not each.applied:
-            raise CommandError(f"{each.where}: {error.message}", Exit.UNREADABLE) from error
-        say(f"{each.where}: note: {undecodable_line(of.kind, each.value, error.message)}")
+        if not item.applied:
+            raise CommandError(f"{item.where}: {error.message}", Exit.UNREADABLE) from error
+        print_message(f"{item.where}: note: {undecodable_line(of.kind, item.value, error.message)}")
 
 
 def _may_be_shard(source: ReplicatedSource) -> bool:
-    """Whether the controller would count it as a shard: no ReplicaSet of a Deployment."""
-    of = source.workload
-    kind = group_kind(of.api_version, of.kind)
-    return kind in {STATEFUL_SET, DEPLOYMENT} or (kind == REPLICA_SET and of.meta.controller is None)
+    """Whether the controller counts this kind as a shard. ReplicaSets of Deployments do not count."""
+    workload = source.workload
+    kind = group_kind(workload.api_version, workload.kind)
+    return kind in {STATEFUL_SET, DEPLOYMENT} or (kind == REPLICA_SET and workload.meta.controller is None)
 
 
 def _configured(value: Mapping[str, object], read: _Read, within: Context, view: NodeView) -> _Wanted:
-    """The group of a ConfigMap. Errors: CommandError."""
+    """The group of a ConfigMap.
+
+    Raises:
+        CommandError: The ConfigMap is faulty.
+    """
     meta = value.get("metadata")
-    name = one_line(str(meta.get("name", "")), 63) if isinstance(meta, Mapping) else ""
+    name = one_line(str(meta.get("name", "")), _MAX_NAME) if isinstance(meta, Mapping) else ""
     try:
-        # The field's own design uses the deprecated key. Take the key of more nodes.
-        key = max((ZONE, BETA_ZONE), key=lambda each: view.column(each).present.bit_count())
-        given = read_config_map(value, within.namespace, view.column(key).values, key)
-        group = _named_by(given, [each.source for each in read.workloads])
+        # Such ConfigMaps are older than the present label. Use the label of more nodes.
+        key = max((ZONE, BETA_ZONE), key=lambda label: view.column(label).present.bit_count())
+        group = read_config_map(value, within.namespace, view.column(key).values, key)
+        group = _with_labels(group, [workload.source for workload in read.workloads])
     except GroupError as error:
-        raise CommandError(_told(f"{_CONFIG_MAP} {name}".rstrip(), error), Exit.UNREADABLE) from error
-    notes = [f"data[{one_line(name, 63)}] is not read" for name in unread_keys(value)]
+        raise CommandError(_faults_text(f"{_CONFIG_MAP} {name}".rstrip(), error), Exit.UNREADABLE) from error
+    notes = [f"data[{one_line(name, _MAX_NAME)}] is ignored" for name in unread_keys(value)]
     if key == BETA_ZONE:
-        notes.append(f"zones are read from the deprecated label {BETA_ZONE}; label the nodes with {ZONE} too")
+        notes.append(f"zones come from the deprecated label {BETA_ZONE}; add the label {ZONE} to the nodes")
     return _Wanted(group, group_manifest(group), tuple(notes))
 
 
-def _told(what: str, error: GroupError) -> str:
+def _faults_text(what: str, error: GroupError) -> str:
     return f"{what} cannot be planned: {'; '.join(error.faults)}"
 
 
-def _named_by(group: Group, found: Sequence[ReplicatedSource]) -> Group:
-    """The group with the labels that all workloads of the files share, and the one that tells them apart."""
-    labelled = [
-        each.template.template.labels for each in found if each.namespace == group.namespace and not each.applied
+def _with_labels(group: Group, workloads: Sequence[ReplicatedSource]) -> Group:
+    """The group with the common labels of the files' workloads as selector, and a distinct one as shard label."""
+    labels = [
+        source.template.template.labels
+        for source in workloads
+        if source.namespace == group.namespace and not source.applied
     ]
-    if len(labelled) < 2:
+    if len(labels) < 2:
         return group
-    common = {key: value for key, value in labelled[0].items() if all(each.get(key) == value for each in labelled)}
-    apart = [key for key in labelled[0] if len({each.get(key) for each in labelled}) == len(labelled)]
-    if not common or not apart:
+    common = {key: value for key, value in labels[0].items() if all(other.get(key) == value for other in labels)}
+    distinct = [key for key in labels[0] if len({other.get(key) for other in labels}) == len(labels)]
+    if not common or not distinct:
         return group
-    return replace(group, selector=LabelSelector(match_labels=common), shard_label=apart[0])
+    return replace(group, selector=LabelSelector(match_labels=common), shard_label=distinct[0])
 
 
 def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, within: Context) -> PlannedGroup:
     group = wanted.group
-    there = known.index.namespaces.all_groups().get(group.namespace, ())
-    status = next((each.status for each in there if each.meta.name == group.name), None) or GroupStatus()
+    groups = known.index.namespaces.all_groups().get(group.namespace, ())
+    status = next((other.status for other in groups if other.meta.name == group.name), None) or GroupStatus()
     before = stored_of(group, status.workloads)
-    mine = _mine(group, read.workloads)
-    members = [_member(each.source, group, within) for each in mine]
-    if twice := duplicate_shards(members):
-        raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {twice}", Exit.UNREADABLE)
+    workloads = _group_workloads(group, read.workloads)
+    members = [_member(workload.source, group, within) for workload in workloads]
+    if duplicates := duplicate_shards(members):
+        raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {duplicates}", Exit.UNREADABLE)
     found = shards_in_cluster(group, members, within, before.zones)
-    before = before if before.zones else _of_templates(group, found.shards)
-    shards = {each.name for each in found.shards if each.exists}
-    others = {each.name for each in read.workloads if each.source.namespace == group.namespace} - shards
-    taken = tuple(each.name for each in found.expected if each.name in others)
-    labels = f"{one_line(compile_selector(group.selector).text, 200)} and {one_line(group.shard_label, 63)}"
-    none = f"no workload with the labels {labels} is known: pods are made up, and request nothing"
+    before = before if before.zones else _template_fields(group, found.shards)
+    shards = {shard.name for shard in found.shards if shard.exists}
+    others = {workload.name for workload in read.workloads if workload.source.namespace == group.namespace} - shards
+    taken = tuple(shard.name for shard in found.expected if shard.name in others)
+    labels = f"{one_line(compile_selector(group.selector).text, 200)} and {one_line(group.shard_label, _MAX_NAME)}"
+    invented = f"no workload has the labels {labels}, so the plan uses invented pods without requests"
     freed = shards_in_cluster(group, members, within) if status.workloads else found
     return PlannedGroup(
         answer=plan_answer(found, freed, before),
         stored=bool(status.workloads),
-        written={each.name: each for each in mine if each.name in shards},
+        written={workload.name: workload for workload in workloads if workload.name in shards},
         manifest=wanted.manifest,
         taken=taken,
-        notes=(*wanted.notes, *([] if mine else [none]), *map(no_shard, taken), *_unseen(found.shards)),
+        notes=(
+            *wanted.notes,
+            *([] if workloads else [invented]),
+            *map(foreign_name, taken),
+            *_unevaluated(found.shards),
+        ),
     )
 
 
-def _of_templates(group: Group, shards: Iterable[Shard]) -> StoredPlan:
-    """The plan in the templates of all shards, for a group without a status. Empty if they differ."""
-    there = [each for each in shards if each.exists]
-    constraints = [replaced_constraints(group, each.pod.pod_spec.constraints) for each in there]
-    if any(each != constraints[0] for each in constraints) or any(missing_apart_terms(group, each) for each in there):
+def _template_fields(group: Group, shards: Iterable[Shard]) -> StoredPlan:
+    """The plan in the templates of all shards. Empty if the templates differ."""
+    existing = [shard for shard in shards if shard.exists]
+    constraints = [replaced_constraints(group, shard.pod.pod_spec.constraints) for shard in existing]
+    if any(other != constraints[0] for other in constraints) or any(
+        missing_apart_terms(group, shard) for shard in existing
+    ):
         return StoredPlan()
-    given = constraints[0] if constraints else ()
-    return StoredPlan(
-        given, {each.value: split_pin(group, each.pod)[1] for each in there}, frozenset(group.never_share)
-    )
+    common = constraints[0] if constraints else ()
+    zones = {shard.value: split_pin(group, shard.pod)[1] for shard in existing}
+    return StoredPlan(common, zones, frozenset(group.never_share))
 
 
-def _unseen(shards: Iterable[Shard]) -> Iterator[str]:
-    """A line for each plugin that decides too and is not evaluated."""
-    specs = [each.pod.pod_spec for each in shards]
-    concerned = {
-        "DynamicResources": any(each.resource_claims for each in specs),
-        "PodGroup": any(each.scheduling_group for each in specs),
+def _unevaluated(shards: Iterable[Shard]) -> Iterator[str]:
+    """A line for each plugin that affects the pods but is not evaluated."""
+    specs = [shard.pod.pod_spec for shard in shards]
+    used = {
+        "DynamicResources": any(spec.resource_claims for spec in specs),
+        "PodGroup": any(spec.scheduling_group for spec in specs),
     }
-    return (f"not evaluated: {key}, {NOT_EVALUATED[key]}" for key, is_so in concerned.items() if is_so)
+    return (f"not evaluated: {key}, {NOT_EVALUATED[key]}" for key, is_used in used.items() if is_used)
 
 
-def _mine(group: Group, workloads: Iterable[Written]) -> list[Written]:
-    """The workloads whose pods belong to a shard of the group."""
+def _group_workloads(group: Group, workloads: Iterable[WrittenWorkload]) -> list[WrittenWorkload]:
+    """The workloads whose pods match the group's selector and have its shard label."""
     selector = compile_selector(group.selector)
     return [
-        one
-        for one in workloads
-        for each in [one.source]
-        if each.namespace == group.namespace
-        and selector.matches(each.template.template.labels)
-        and group.shard_label in each.template.template.labels
+        workload
+        for workload in workloads
+        for source in [workload.source]
+        if source.namespace == group.namespace
+        and selector.matches(source.template.template.labels)
+        and group.shard_label in source.template.template.labels
     ]
 
 
-def _member(of: ReplicatedSource, group: Group, within: Context) -> GroupMember:
-    pod = coming_pod(of, within).pod
-    value = of.template.template.labels[group.shard_label]
-    return GroupMember(workload=of.workload, shard=value, pod=pod, pods=of.replicas)
+def _member(source: ReplicatedSource, group: Group, within: Context) -> GroupMember:
+    pod = coming_pod(source, within).pod
+    value = source.template.template.labels[group.shard_label]
+    return GroupMember(workload=source.workload, shard=value, pod=pod, pods=source.replicas)
 
 
-def no_shard(name: str) -> str:
-    """What is said of a name that a workload has which is no shard."""
-    return f"{one_line(name, 63)} is there already, and no shard of the group: -o manifest prints none of that name"
+def foreign_name(name: str) -> str:
+    """The message about a foreign workload with the name of a shard."""
+    name = one_line(name, _MAX_NAME)
+    return f"workload {name} exists but is not a shard of the group, so -o manifest skips the shard of this name"

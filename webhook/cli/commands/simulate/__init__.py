@@ -1,1 +1,1 @@
-"""What becomes of whole workloads, also if the cluster were another."""
+"""``evenspread simulate``: place whole workloads, in the present or a changed cluster."""

@@ -1,4 +1,4 @@
-"""``evenspread simulate``: will all pods of workloads get a node, can they get stuck, and what if a node fails."""
+"""``evenspread simulate``: whether all pods of workloads get a node, also after an event."""
 
 import sys
 from collections.abc import Sequence
@@ -10,15 +10,18 @@ from msgspec.structs import replace
 
 from webhook.answers.simulated import simulated
 from webhook.cli.cluster_source import cluster_with_pods
+from webhook.cli.color import has_color
 from webhook.cli.commands.simulate.page import render as page
 from webhook.cli.commands.simulate.targets import is_kept, targets
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
-from webhook.cli.live_cluster import Given
+from webhook.cli.layout import joined_pages
+from webhook.cli.live_cluster import ClusterSelection
+from webhook.cli.long_runs import Progress, collect_rarely
 from webhook.cli.options import current_cluster_options, frame_options, output_option
 from webhook.cli.parameters import Parsed
 from webhook.cli.target import read_target
-from webhook.cli.terminal import Progress, collect_rarely, colored, pages, print_results, print_values
+from webhook.cli.terminal import print_results, print_values
 from webhook.core.api.types import Taint
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.placement.outcome import Effort
@@ -32,12 +35,21 @@ from webhook.core.what_if.events import (
 )
 from webhook.core.what_if.run import Run, SimulationAnswer
 
-_STATES = 50_000  # some seconds
-_LOST = "no verdict without them"
+_STATES = 50_000  # a search of some seconds
+_LOST = "simulate needs them"
 
 
-class Question(Struct, frozen=True, kw_only=True):
-    """What happens, and to which workloads: ``words`` are files or KIND/NAME."""
+class SimulationRequest(Struct, frozen=True, kw_only=True):
+    """A question to `simulate`.
+
+    Attributes:
+        words: Files, or KIND/NAME.
+        what_if: Events in the cluster.
+        everything: Whether to simulate all workloads.
+        replicas: Replicas of each workload. None for its own number.
+        rollout: Whether to simulate a rolling update.
+        states: Limit of the search.
+    """
 
     words: tuple[str, ...]
     what_if: WhatIf
@@ -48,24 +60,24 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 @click.command(
-    short_help="Say whether all pods of workloads will get a node, or can get stuck.",
-    epilog="Exit code: 0 all pods get a node in whatever order, 1 some may stay Pending or it is not decided, "
-    "2 usage or configuration, 3 input that could not be read, 4 the cluster could not be read.",
+    short_help="Check whether all replicas fit, even if a zone fails.",
+    epilog="Exit code: 0 all pods get a node in any order, 1 some may stay Pending or the answer is unknown, "
+    "2 usage or configuration, 3 unreadable input, 4 cluster not readable.",
 )
 @click.argument("words", nargs=-1, metavar="[FILE...|KIND/NAME]")
-@click.option("--all", "everything", is_flag=True, help="All workloads of the cluster; of the namespace of -n.")
-@click.option("--replicas", type=click.IntRange(0), metavar="N", help="With so many replicas.")
-@click.option("--rollout", is_flag=True, help="While a new revision replaces the pods that run, step by step.")
+@click.option("--all", "everything", is_flag=True, help="All workloads of the cluster, or of the namespace in -n.")
+@click.option("--replicas", type=click.IntRange(0), metavar="N", help="Simulate N replicas.")
+@click.option("--rollout", is_flag=True, help="Simulate a rolling update of the running pods.")
 @click.option(
-    "--drain", multiple=True, metavar="NODE", help="After this node was drained; may be repeated, as all below."
+    "--drain", multiple=True, metavar="NODE", help="Simulate a drain of this node. Repeat it, and the options below."
 )
-@click.option("--delete-node", "delete", multiple=True, metavar="NODE", help="After this node was deleted.")
+@click.option("--delete-node", "delete", multiple=True, metavar="NODE", help="Simulate the deletion of this node.")
 @click.option(
     "--lose",
     multiple=True,
     type=Parsed("part", parse_labelled_nodes),
     metavar="KEY=VALUE",
-    help="After all nodes with this label failed, as zone=b: first out of reach, then gone.",
+    help="Simulate the failure of all nodes with this label, as in zone=b: first unreachable, then deleted.",
 )
 @click.option(
     "--taint",
@@ -73,7 +85,7 @@ class Question(Struct, frozen=True, kw_only=True):
     multiple=True,
     type=Parsed("taint", parse_taint),
     metavar="NODE=KEY=VALUE:EFFECT",
-    help="After this node was tainted.",
+    help="Simulate this taint.",
 )
 @click.option(
     "--add-nodes",
@@ -81,9 +93,15 @@ class Question(Struct, frozen=True, kw_only=True):
     multiple=True,
     type=Parsed("nodes", parse_added_nodes),
     metavar="KEY=VALUE:N",
-    help="After so many nodes were added, like one with this label: zone=b:3.",
+    help="Simulate N more nodes, empty and like one with this label, as in zone=b:3.",
 )
-@click.option("--states", type=click.IntRange(1), default=_STATES, show_default=True, help="How long to search.")
+@click.option(
+    "--states",
+    type=click.IntRange(1),
+    default=_STATES,
+    show_default=True,
+    help="Number of states to search. Raise it if the answer is unknown.",
+)
 @output_option("text", "json", "yaml")
 @current_cluster_options
 @frame_options
@@ -100,20 +118,23 @@ def simulate(  # noqa: PLR0913 one parameter an option
     more: tuple[tuple[LabelledNodes, int], ...],
     states: int,
     output: str,
-    given: Given,
+    selection: ClusterSelection,
     frame: Frame,
 ) -> None:
-    """Say whether all pods of workloads will get a node, wherever the scheduler puts them.
-
-    FILE is a manifest, - the standard input; everything in the files is looked at together. KIND/NAME is a workload of
-    the cluster: deployment/web. With neither, all workloads of the cluster that lack pods are. Without --snapshot the
-    kubeconfig's current cluster is asked. Nothing is changed in it.
+    """Check whether all pods of workloads get a node, in any order of placing them.
 
       kubectl evenspread simulate web.yaml -n shop
 
+      kubectl evenspread simulate deployment/web --replicas 9
+
       kubectl evenspread simulate --all --lose zone=b
+
+    FILE is a manifest, or - for the standard input. All workloads in the files are simulated together. KIND/NAME is a
+    workload of the cluster. With only an event, such as --drain, simulate takes all workloads that lack pods.
+
+    simulate reads the kubeconfig's current cluster unless you add --snapshot. It changes nothing there.
     """
-    question = Question(
+    request = SimulationRequest(
         words=words,
         what_if=WhatIf(drain=drain, delete=delete, lose=lose, taints=taints, added=more),
         everything=everything,
@@ -121,57 +142,66 @@ def simulate(  # noqa: PLR0913 one parameter an option
         rollout=rollout,
         states=states,
     )
-    answers, holes = answered(question, given, frame)
+    answers, incomplete = answer_request(request, selection, frame)
     if output == "text":
-        print_results(pages(answers, partial(page, color=colored(sys.stdout))))
+        print_results(joined_pages(answers, partial(page, color=has_color(sys.stdout))))
     else:
         print_values(simulated(answers), output)
-    click.get_current_context().exit(_code(answers, holes=holes))
+    click.get_current_context().exit(_exit_code(answers, incomplete=incomplete))
 
 
-def answered(question: Question, given: Given, frame: Frame) -> tuple[Sequence[SimulationAnswer], bool]:
-    """The answers about a cluster, one for each event, and whether a part of the input could not be read.
+def answer_request(
+    request: SimulationRequest, selection: ClusterSelection, frame: Frame
+) -> tuple[Sequence[SimulationAnswer], bool]:
+    """Simulate the request in a cluster.
+
+    Returns:
+        One answer for each event, and whether a part of the input was unreadable.
 
     Raises:
-        click.UsageError: Parts of the question contradict each other.
-        CommandError: The cluster or the object cannot be read, or the cluster does not have what an event names.
+        click.UsageError: The options contradict each other.
+        CommandError: The cluster or the object cannot be read, or an event names a node or label without a match.
     """
-    _refuse(question)
+    _check_usage(request)
     collect_rarely()
-    what_if, embedded = question.what_if, frame.policy.workloads
-    of = read_target(question.words, frame.namespace or DEFAULT_NAMESPACE, embedded)
-    known, within = cluster_with_pods(given, frame, lambda item: is_kept(item, of, what_if, embedded), lost=_LOST)
+    what_if, embedded = request.what_if, frame.policy.workloads
+    target = read_target(request.words, frame.namespace or DEFAULT_NAMESPACE, embedded)
+    known, within = cluster_with_pods(
+        selection, frame, lambda item: is_kept(item, target, what_if, embedded), lost=_LOST
+    )
     within = replace(within, namespace=within.namespace or DEFAULT_NAMESPACE)
-    of = of.in_namespace(within.namespace)
-    found, holes = targets(of, known, within, replicas=question.replicas, everywhere=not frame.namespace)
-    if question.rollout and len(found.sources) > 1:
-        raise CommandError(f"--rollout is for one workload, and here are {len(found.sources)}")
+    target = target.in_namespace(within.namespace)
+    workloads, incomplete = targets(target, known, within, replicas=request.replicas, everywhere=not frame.namespace)
+    if request.rollout and len(workloads.sources) > 1:
+        raise CommandError(f"--rollout takes one workload, but there are {len(workloads.sources)}")
     progress = Progress("states")
-    effort = Effort(states=question.states)
-    run = Run(index=known.index, targets=found, within=within, effort=effort, rollout=question.rollout, tick=progress)
+    effort = Effort(states=request.states)
+    run = Run(
+        index=known.index, targets=workloads, within=within, effort=effort, rollout=request.rollout, tick=progress
+    )
     try:
         answers = [*run.answers(what_if)]
     except NotInClusterError as error:
         raise CommandError(str(error)) from error
     progress.close()
-    return answers, holes
+    return answers, incomplete
 
 
-def _refuse(of: Question) -> None:
-    """Options that contradict each other. Errors: a usage error."""
-    if of.words and of.everything:
-        raise click.UsageError("give only one of them: FILE, KIND/NAME or --all")
-    if not of.words and not of.everything and of.what_if == WhatIf():
-        raise click.UsageError("give one of them: FILE, KIND/NAME, --all, or what happens to the cluster")
-    if not of.words and (of.replicas is not None or of.rollout):
-        raise click.UsageError("--replicas and --rollout go with FILE or KIND/NAME")
-    if of.rollout and of.what_if.lose:
-        raise click.UsageError("--rollout does not go with --lose: ask about one after the other")
+def _check_usage(request: SimulationRequest) -> None:
+    """Raise click.UsageError if the options contradict each other."""
+    if request.words and request.everything:
+        raise click.UsageError("use only one of FILE, KIND/NAME and --all")
+    if not request.words and not request.everything and request.what_if == WhatIf():
+        raise click.UsageError("add FILE, KIND/NAME, --all, or an event such as --drain NODE")
+    if not request.words and (request.replicas is not None or request.rollout):
+        raise click.UsageError("--replicas and --rollout need FILE or KIND/NAME")
+    if request.rollout and request.what_if.lose:
+        raise click.UsageError("--rollout and --lose exclude each other: run simulate once for each")
 
 
-def _code(answers: Sequence[SimulationAnswer], *, holes: bool) -> Exit:
-    if any(each.outcomes.interrupted for each in answers):
+def _exit_code(answers: Sequence[SimulationAnswer], *, incomplete: bool) -> Exit:
+    if any(answer.outcomes.interrupted for answer in answers):
         return Exit.INTERRUPTED
-    if holes:
+    if incomplete:
         return Exit.UNREADABLE
-    return Exit.FINE if all(each.fits for each in answers) else Exit.FINDINGS
+    return Exit.FINE if all(answer.fits for answer in answers) else Exit.FINDINGS

@@ -1,6 +1,6 @@
-"""The page of ``evenspread simulate``: the verdict first, what waits for what, how it came to it, and the domains.
+"""The text page of ``evenspread simulate``: verdict, waiting pods, an order that leads there, domains, fixes.
 
-Names from outside are bounded; tables fit 80 columns while names are of the usual length.
+Names are shortened. With names of usual length, tables fit 80 columns.
 """
 
 from collections import Counter
@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from webhook.answers.simulated import doubt, not_evaluated, outcome_text, verdict_text
-from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
+from webhook.cli.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.layout import wrapped
 from webhook.core.explain.cause_text import cause_summary, obstacle_text
 from webhook.core.explain.explanation import Balance, Explanation
 from webhook.core.placement.outcome import PlacementOutcome
@@ -19,12 +20,14 @@ from webhook.core.what_if.run import SimulationAnswer
 from webhook.core.what_if.suggestions import SuggestedChange
 from webhook.core.what_if.workloads import SimulatedWorkload
 
-_MAX_WORKLOADS = 12  # named one by one
+# Lines of each list. With all of them, the page still fits two screens.
+_MAX_WORKLOADS = 12
 _MAX_MOVES = 12
-_MAX_DOMAINS = 12  # drawn one by one; of more, those with the fewest pods
-_WIDEST_BAR = 24
-_MOST_NODES = 6
-_SMALL = 20  # a probability with a denominator up to here is printed as a fraction
+_MAX_DOMAINS = 12  # those with the fewest pods
+_MAX_BAR = 24  # columns
+_MAX_NODES = 6
+_MAX_DENOMINATOR = 20  # of a probability printed as a fraction
+_ROUNDING = 1e-9  # of a probability
 _NAME = 40  # characters of a name in a table
 _COLORS = {
     PlacementOutcome.FITS: GREEN,
@@ -36,20 +39,20 @@ _COLORS = {
 
 def render(answer: SimulationAnswer, *, color: bool) -> Iterator[str]:
     """The page, piece by piece."""
-    paint, of = Paint(color=color), answer.outcomes
+    paint, outcomes = Paint(color=color), answer.outcomes
     if answer.event:
         yield paint(f"if {one_line(answer.event, 200)}:", BOLD) + "\n"
-    yield from wrapped(verdict_text(of), paint, _COLORS[of.whole.outcome])
-    for line in (doubt(of), _odds(of), _likely(answer), _scaled(answer)):
+    yield from wrapped(verdict_text(outcomes), paint, _COLORS[outcomes.whole.outcome])
+    for line in (doubt(outcomes), _odds(outcomes), _likely(answer), _scaled(answer)):
         if line:
             yield from wrapped(line, paint)
     for note in answer.notes:
         yield from wrapped(f"note: {note}", paint, YELLOW)
-    if len(of.workloads) > 1:
-        yield from _each(answer, paint)
-    for end, found in answer.ends if len(answer.ends) == 1 and not of.alone else ():
-        yield from ["\n"] * (len(of.workloads) > 1 and bool(end.waiting))
-        yield from _ending(end, found, answer, paint)
+    if len(outcomes.workloads) > 1:
+        yield from _workloads(answer, paint)
+    for end, changes in answer.ends if len(answer.ends) == 1 and not outcomes.alone else ():
+        yield from ["\n"] * (len(outcomes.workloads) > 1 and bool(end.waiting))
+        yield from _ending(end, changes, answer, paint)
     for line in _room(answer):
         yield "\n"
         yield from wrapped(f"or {line}", paint, GREEN)
@@ -60,86 +63,86 @@ def render(answer: SimulationAnswer, *, color: bool) -> Iterator[str]:
 
 
 def _room(answer: SimulationAnswer) -> Iterator[str]:
-    """``add 2 empty nodes like worker-a1 in zone a``, and how many pods to preempt."""
-    found = []
-    for each in answer.added:
-        where = [f"{segment_of(key)} {one_line(value, _NAME)}" for key, value in each.labels.items()]
-        nodes = f"{plural(each.nodes, 'empty node')} like {one_line(each.like, _NAME)}"
-        found.append(f"{nodes}{f' in {together(where)}' if where else ''}")
-    if found:
-        capacity = "; nodes can be added here, so that the cause is capacity" if answer.grows else ""
-        yield f"add {together(found)}{capacity}"
+    """Yield the nodes to add, as in ``add 2 empty nodes like worker-a1 in zone a``, and the pods to preempt."""
+    texts = []
+    for added in answer.added:
+        where = [f"{segment_of(key)} {one_line(value, _NAME)}" for key, value in added.labels.items()]
+        nodes = f"{plural(added.nodes, 'empty node')} like {one_line(added.like, _NAME)}"
+        texts.append(f"{nodes}{f' in {together(where)}' if where else ''}")
+    if texts:
+        capacity = " (this cluster can add nodes, so the cause is capacity)" if answer.grows else ""
+        yield f"add {together(texts)}{capacity}"
     if answer.preempts is not None:
-        yield f"preempt {plural(answer.preempts, 'pod')} of lower priority, which the scheduler does by itself"
+        yield f"preempt {plural(answer.preempts, 'pod')} of lower priority (the scheduler does this itself)"
 
 
-def _each(answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
-    """The workloads that may not fit, each with its obstacle and first fix."""
-    of = answer.outcomes
-    ends = {end.workload.title: (end, found) for end, found in answer.ends}
+def _workloads(answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
+    """Yield each workload that may not fit, with its obstacle and first fix."""
+    outcomes = answer.outcomes
+    ends = {end.workload.title: (end, changes) for end, changes in answer.ends}
     bad = [
-        (workload, each)
-        for workload, each in zip(of.workloads, of.each, strict=True)
-        if each.outcome is not PlacementOutcome.FITS
+        (workload, verdict)
+        for workload, verdict in zip(outcomes.workloads, outcomes.each, strict=True)
+        if verdict.outcome is not PlacementOutcome.FITS
     ]
-    for workload, each in bad[:_MAX_WORKLOADS]:
-        end, found = ends.get(workload.title, (None, ()))
-        told_here = end is not None and (bool(of.alone) or len(ends) > 1)
-        yield from ["\n"] * told_here
-        indent = "" if told_here else "  "
-        yield from wrapped(f"{workload.title} {outcome_text(each)}", paint, _COLORS[each.outcome], indent=indent)
-        if end is not None and told_here:
-            yield from (f"  {line}" for line in _waits(end, paint, grown=answer.grown))
-            yield from wrapped(f"fix: {found[0].text}", paint, indent="  ") if found else ()
+    for workload, verdict in bad[:_MAX_WORKLOADS]:
+        end, changes = ends.get(workload.title, (None, ()))
+        has_details = end is not None and (bool(outcomes.alone) or len(ends) > 1)
+        yield from ["\n"] * has_details
+        indent = "" if has_details else "  "
+        yield from wrapped(f"{workload.title} {outcome_text(verdict)}", paint, _COLORS[verdict.outcome], indent=indent)
+        if end is not None and has_details:
+            yield from (f"  {line}" for line in _obstacle(end, paint, grown=answer.grown))
+            yield from wrapped(f"fix: {changes[0].text}", paint, indent="  ") if changes else ()
     if len(bad) > _MAX_WORKLOADS:
-        yield f"\nand {plural(len(bad) - _MAX_WORKLOADS, 'more workload')}: -o json has all\n"
-    if bad and len(bad) < len(of.workloads):
-        rest = len(of.workloads) - len(bad)
-        who = f"{plural(rest, 'workload')} fit" if rest > 1 else "one fits"
-        yield f"\nthe other {who}{' alone' * bool(of.alone)}\n"
+        yield f"\nand {plural(len(bad) - _MAX_WORKLOADS, 'more workload')} (-o json lists all)\n"
+    if bad and len(bad) < len(outcomes.workloads):
+        rest = len(outcomes.workloads) - len(bad)
+        others = f"{plural(rest, 'workload')} fit" if rest > 1 else "one fits"
+        yield f"\nthe other {others}{' alone' * bool(outcomes.alone)}\n"
 
 
-def _ending(end: Ending, found: Sequence[SuggestedChange], answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
-    """What waits, the way there, the domains, and the fixes."""
-    yield from _waits(end, paint, grown=answer.grown)
-    yield from _way(end, answer.outcomes, paint)
+def _ending(end: Ending, changes: Sequence[SuggestedChange], answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
+    """Yield the obstacle, the moves, the domains and the fixes."""
+    yield from _obstacle(end, paint, grown=answer.grown)
+    yield from _moves(end, answer.outcomes, paint)
     for balance in end.after.balances:
         yield "\n"
         yield from _picture(balance, end, paint)
-    yield from _help(found, end.workload, paint)
+    yield from _fixes(changes, end.workload, paint)
 
 
-def _waits(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
-    """What the first waiting pod waits for. If ``grown``, it waits until nodes are added."""
+def _obstacle(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
+    """Yield the obstacle of the first waiting pod. If ``grown``, added nodes will remove it."""
     if not end.waiting:
         return
     after = end.after
     if after.cause is None:
-        nodes = listed([one_line(each, _NAME) for each in end.pinned], 3) or "no node"
-        yield from wrapped(f"{end.waiting} waits: its volumes can be used on {nodes} only", paint)
+        nodes = listed([one_line(node, _NAME) for node in end.pinned], 3) or "no node"
+        yield from wrapped(f"{end.waiting} waits: only {nodes} can use its volumes", paint)
         return
     summary = cause_summary(after)
-    waits = summary.replace("cause: ", "cause today: ", 1) if grown else summary
-    yield from wrapped(f"{end.waiting} waits, {waits}", paint, RED)
+    cause = summary.replace("cause: ", "cause today: ", 1) if grown else summary
+    yield from wrapped(f"{end.waiting} waits, {cause}", paint, RED)
     if line := obstacle_text(after):
         yield from wrapped(line, paint)
 
 
-def _way(end: Ending, of: JointOutcome, paint: Paint) -> Iterator[str]:
-    """The moves to the end, unless every way is the same."""
+def _moves(end: Ending, outcomes: JointOutcome, paint: Paint) -> Iterator[str]:
+    """Yield an order of placing pods that ends like this, unless all orders do."""
     moves = end.moves
-    if of.whole.outcome is PlacementOutcome.FITS or not moves or not end.waiting:
+    if outcomes.whole.outcome is PlacementOutcome.FITS or not moves or not end.waiting:
         return
-    found = of.simulation
-    shortest = found is not None and bool(found.witness) and not found.sampled
-    if shortest and found is not None and end.workload.rollout is None:
-        # Another order may end earlier where only a bound is known.
-        shortest = len(found.witness) == found.fewest
-    yield "\n" + paint("the shortest way there" if shortest else "one way there", DIM) + "\n"
-    width = max(len(one_line(each.pod, _NAME)) for each in moves)
+    simulation = outcomes.simulation
+    shortest = simulation is not None and bool(simulation.witness) and not simulation.sampled
+    if shortest and simulation is not None and end.workload.rollout is None:
+        # With only a bound known, another order may be shorter.
+        shortest = len(simulation.witness) == simulation.fewest
+    yield "\n" + paint("the shortest order to this result" if shortest else "one order to this result", DIM) + "\n"
+    width = max(len(one_line(move.pod, _NAME)) for move in moves)
     hidden = max(0, len(moves) - _MAX_MOVES)
     if hidden:
-        yield f"  first {plural(hidden, 'pod')} in order, then\n"
+        yield f"  after {plural(hidden, 'other pod')}:\n"
     for move in moves[hidden:]:
         yield f"  {_move(move, width, end.after)}\n"
 
@@ -148,17 +151,17 @@ def _move(move: PodMove, width: int, after: Explanation) -> str:
     where = one_line(move.node, _NAME)
     slot = after.problem.nodes.slots.get(move.node)
     labels = (after.problem.nodes.labels[slot] or {}) if slot is not None else {}
-    keys = [each.domains.constraint.topology_key for each in after.balances]
-    places = [
+    keys = [balance.domains.constraint.topology_key for balance in after.balances]
+    domains = [
         f"{segment_of(key)} {one_line(labels[key], _NAME)}" for key in keys if labels.get(key, move.node) != move.node
     ]
-    told = f" ({', '.join(places)})" if places else ""
-    return f"{one_line(move.pod, _NAME):{width}}  {'deleted on' if move.gone else '->'} {where}{told}"
+    suffix = f" ({', '.join(domains)})" if domains else ""
+    return f"{one_line(move.pod, _NAME):{width}}  {'deleted on' if move.gone else '->'} {where}{suffix}"
 
 
 def _picture(balance: Balance, end: Ending, paint: Paint) -> Iterator[str]:
-    """The domains of a constraint: pods before and after."""
-    before = next((each for each in end.before.balances if each.index == balance.index), balance)
+    """Yield the domains of a constraint, with pods before and after."""
+    before = next((earlier for earlier in end.before.balances if earlier.index == balance.index), balance)
     counts, old = balance.domains.counts, before.domains.counts
     parsed = balance.domains.constraint
     kind = "DoNotSchedule" if balance.hard else "ScheduleAnyway"
@@ -170,8 +173,8 @@ def _picture(balance: Balance, end: Ending, paint: Paint) -> Iterator[str]:
         yield f"  no node has the key {one_line(parsed.topology_key, 64)}\n"
         return
     width = max(len("DOMAIN"), *(len(one_line(value, _NAME)) for value in shown[:_MAX_DOMAINS]))
-    scale = max(1, -(-max(counts.values(), default=1) // _WIDEST_BAR))
-    one_of_many = "" if end.waiting else ", by one of the orders"
+    scale = max(1, -(-max(counts.values(), default=1) // _MAX_BAR))
+    one_of_many = "" if end.waiting else ", in one order"
     yield paint(f"  {'DOMAIN':{width}}  PODS before -> after{one_of_many}", DIM) + "\n"
     for value in shown[:_MAX_DOMAINS]:
         low = end.waiting and balance.hard and value in balance.lowest and not balance.too_few
@@ -184,44 +187,45 @@ def _picture(balance: Balance, end: Ending, paint: Paint) -> Iterator[str]:
 
 
 def _row(value: str, before: int | None, after: int | None, width: int, scale: int) -> str:
-    """``b       2 -> 3  ##+``: a sign for each pod, or for so many. New pods are ``+``."""
+    """A line like ``b       2 -> 3  ##+``. Each sign is ``scale`` pods, and ``+`` marks new pods."""
     old, new = -(-min(before or 0, after or 0) // scale), -(-(after or 0) // scale)
     numbers = f"{'-' if before is None else before:>6} -> {'-' if after is None else after:<4}"
     return f"{one_line(value, _NAME):{width}} {numbers}  {'#' * old}{'+' * (new - old)}"
 
 
-def _help(found: Sequence[SuggestedChange], workload: SimulatedWorkload, paint: Paint) -> Iterator[str]:
-    if not found:
+def _fixes(changes: Sequence[SuggestedChange], workload: SimulatedWorkload, paint: Paint) -> Iterator[str]:
+    if not changes:
         return
-    fit = "all its pods fit, in every order" if workload.wanted > 1 else "it fits"
+    fit = "all its pods fit in every order" if workload.wanted > 1 else "it fits"
     yield "\n"
     yield from wrapped(
-        f"what would help {one_line(workload.title, 80)}, smallest first; with each of them {fit}:", paint, GREEN
+        f"fixes for {one_line(workload.title, 80)}, smallest first; with each of them, {fit}:", paint, GREEN
     )
-    for each in found:
-        harms = f" (then {' and '.join(each.harms)})" if each.harms else ""
-        yield from wrapped(f"{each.text}{harms}", paint, indent="  ")
+    for change in changes:
+        harms = f" (then {' and '.join(change.harms)})" if change.harms else ""
+        yield from wrapped(f"{change.text}{harms}", paint, indent="  ")
 
 
-def _odds(of: JointOutcome) -> str:
-    """How often an order gets stuck. Empty if unknown or plain."""
-    found = of.simulation
-    if found is None or found.outcome is not PlacementOutcome.STUCK or found.stuck is None:
+def _odds(outcomes: JointOutcome) -> str:
+    """The share of orders that get stuck. Empty if unknown, or if none or all do."""
+    simulation = outcomes.simulation
+    if simulation is None or simulation.outcome is not PlacementOutcome.STUCK or simulation.stuck is None:
         return ""
-    if found.sampled:
-        return f"{round(found.stuck * found.sampled):,} of {found.sampled:,} single orders tried get stuck"
-    exact = Fraction(found.stuck).limit_denominator(_SMALL)
-    said = f"{exact.numerator:,} in {exact.denominator:,}" if abs(exact - found.stuck) < 1e-9 else ""
-    share = said or f"{found.stuck * 100:.2g} %"
-    return f"{share} of these orders get stuck, if every pod and every node is as likely as any other"
+    if simulation.sampled:
+        stuck = round(simulation.stuck * simulation.sampled)
+        return f"{stuck:,} of {simulation.sampled:,} tried orders get stuck"
+    exact = Fraction(simulation.stuck).limit_denominator(_MAX_DENOMINATOR)
+    is_exact = abs(exact - simulation.stuck) < _ROUNDING
+    share = f"{exact.numerator:,} in {exact.denominator:,}" if is_exact else f"{simulation.stuck * 100:.2g} %"
+    return f"{share} of the orders get stuck, if all pods and nodes are equally likely"
 
 
 def _scaled(answer: SimulationAnswer) -> str:
-    """What becomes of the autoscalers' maximum. Empty if none asks for more."""
-    of, scaled = answer.outcomes, answer.scaled
+    """The verdict on the autoscalers' maximum. Empty if none exceeds the wanted pods."""
+    scaled = answer.scaled
     if scaled is None:
         return ""
-    several = len(of.workloads) > 1
+    several = len(answer.outcomes.workloads) > 1
     whose = "each autoscaler's" if several else "the autoscaler's"
     subject = "they" if several else "it"
     return f"at {whose} maximum ({plural(scaled.wanted, 'pod')}) {subject} {outcome_text(scaled, several=several)}"
@@ -229,12 +233,12 @@ def _scaled(answer: SimulationAnswer) -> str:
 
 def _likely(answer: SimulationAnswer) -> str:
     """The most likely nodes by the scheduler's scores. Empty if no pod fits."""
-    of, likely = answer.outcomes, answer.likely
-    if likely is None or not likely.placed or of.whole.outcome is PlacementOutcome.NO_FIT:
+    likely = answer.likely
+    if likely is None or not likely.placed or answer.outcomes.whole.outcome is PlacementOutcome.NO_FIT:
         return ""
-    nodes = Counter(each.node for each in likely.placed)
-    shown = listed([f"{pods:,} on {one_line(node, 40)}" for node, pods in sorted(nodes.items())], _MOST_NODES)
-    told = f"by its scores the scheduler would most likely put {shown}"
-    if any(each.best > 1 for each in likely.placed):
-        told += ", or nodes as good"
-    return f"{told}; {likely.stuck:,} of {likely.runs:,} such runs get stuck" if likely.runs else told
+    nodes = Counter(placed.node for placed in likely.placed)
+    shown = listed([f"{pods:,} on {one_line(node, _NAME)}" for node, pods in sorted(nodes.items())], _MAX_NODES)
+    text = f"by its scores, the scheduler most likely places {shown}"
+    if any(placed.best > 1 for placed in likely.placed):
+        text += " (other nodes tie)"
+    return f"{text}; {likely.stuck:,} of {likely.runs:,} such runs get stuck" if likely.runs else text

@@ -1,4 +1,4 @@
-"""The workloads that `simulate` is to simulate: those of files, of one object of the cluster, or all."""
+"""The simulated workloads: from files, one object of the cluster, or all workloads."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from webhook.cli.checking.input_objects import autoscalers
 from webhook.cli.checking.run import CheckRun
-from webhook.cli.cluster_source import ClusterSource, put
+from webhook.cli.cluster_source import ClusterSource, add_to_index
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cli.target import Target, find
-from webhook.cli.terminal import print_faults, say
+from webhook.cli.target import Target, find_object
+from webhook.cli.terminal import print_faults, print_message
 from webhook.cluster.live import undecodable_line
 from webhook.core.api.storage import Claim, StorageClass
 from webhook.core.api.types import Pod, Service
@@ -50,40 +50,72 @@ class _Bound(Struct, frozen=True):
 _BOUND = decoder_of(_Bound)
 
 
-def is_kept(item: Item, of: Target, what_if: WhatIf, embedded: tuple[EmbeddedKind, ...]) -> bool:
-    """Whether an object of the cluster is needed as it is: one that is simulated, or a pod that may lose its node."""
+def is_kept(item: Item, target: Target, what_if: WhatIf, embedded: tuple[EmbeddedKind, ...]) -> bool:
+    """Whether to keep the raw object: a simulated workload, or a pod that may lose its node."""
     api_version, kind = item.of.api_version or "", item.of.kind or ""
     if group_kind(api_version, kind) == POD:
         try:
             bound = _BOUND.decode(item.raw)
-        except msgspec.DecodeError:  # nor is it in the index
+        except msgspec.DecodeError:  # the index skips it too
             return False
         node = bound.spec.node_name
         if node and (bound.metadata.deletion_timestamp or what_if.moves(node)):
             return True
-    if of.named is not None:
-        return of.named.is_in(item)
-    return of.everything and has_template(api_version, kind, embedded)
+    if target.named is not None:
+        return target.named.is_in(item)
+    return target.everything and has_template(api_version, kind, embedded)
 
 
 def targets(
-    of: Target, known: ClusterSource, within: Context, *, replicas: int | None, everywhere: bool
+    target: Target, known: ClusterSource, within: Context, *, replicas: int | None, everywhere: bool
 ) -> tuple[Targets, bool]:
-    """The workloads of a simulation. Owners that they will have, and what else is in the files, go into the index.
+    """Read the simulated workloads. Adds their future owners and other objects of the files to the index.
 
     Args:
-        of: What the command line names.
+        target: The target on the command line.
         known: The cluster.
-        within: The same with the policy, and the namespace of objects that name none.
-        replicas: How many replicas each workload gets instead of its own number.
-        everywhere: Whether no namespace was named.
+        within: The same, with the policy and the default namespace.
+        replicas: Replicas of each workload. None for its own number.
+        everywhere: Whether the command line has no namespace.
 
     Returns:
-        The workloads, and whether a part of the input could not be read.
+        The workloads, and whether a part of the input was unreadable.
 
     Raises:
-        CommandError: The object does not exist, or makes no pods that could be simulated.
+        CommandError: The object does not exist, or makes no pods.
     """
+    pods, others = _bound_pods(known, within)
+    incomplete, namespace, unreadable = False, "" if everywhere else within.namespace, list[str]()
+    if target.files:
+        workloads, incomplete = _from_files(target.files, known, within, replicas)
+    elif target.named is not None:
+        raw, stated = find_object(target.named, known, guessed=everywhere)
+        try:
+            workloads = [*sources_of(raw, stated, within, applied=True, replicas=replicas)]
+        except DecodeError as error:
+            raise CommandError(f"{known.source}: {target.named.title}: {error.message}", Exit.UNREADABLE) from error
+    else:
+        here = [item for item in others if namespace in {"", read_meta(item.raw).namespace}]
+        workloads, unreadable = _from_objects(here, known, within)
+    if not workloads and not target.everything:
+        what = ", ".join(target.files) or (target.named.title if target.named else "")
+        raise CommandError(f"{what}: no workload whose pods need a node", Exit.UNREADABLE)
+    for source in workloads:
+        add_owners(source, known.index)
+    if replicas is None:
+        workloads = [replace(source, most=_max_replicas(source, known.index)) for source in workloads]
+    found = Targets(
+        sources=tuple(workloads),
+        pods=pods,
+        everything=target.everything,
+        namespace=namespace,
+        unseen=(*unreadable, *known.missing),
+    )
+    return found, incomplete
+
+
+def _bound_pods(known: ClusterSource, within: Context) -> tuple[dict[str, list[Pod]], list[Item]]:
+    """The kept pods by their node, and all other kept objects."""
     pods: dict[str, list[Pod]] = {}
     others = list[Item]()
     for item in known.kept:
@@ -92,89 +124,65 @@ def targets(
             pods.setdefault(value.pod_spec.node_name, []).append(value)
         else:
             others.append(item)
-    holes, namespace, unreadable = False, "" if everywhere else within.namespace, list[str]()
-    if of.files:
-        found, holes = _of_files(of.files, known, within, replicas)
-    elif of.named is not None:
-        raw, stated = find(of.named, known, guessed=everywhere)
-        try:
-            found = [*sources_of(raw, stated, within, applied=True, replicas=replicas)]
-        except DecodeError as error:
-            raise CommandError(f"{known.source}: {of.named.title}: {error.message}", Exit.UNREADABLE) from error
-    else:
-        here = [each for each in others if namespace in {"", read_meta(each.raw).namespace}]
-        found, unreadable = _of_all(here, known, within)
-    if not found and not of.everything:
-        what = ", ".join(of.files) or (of.named.title if of.named else "")
-        raise CommandError(f"{what}: nothing in it makes pods that look for a node", Exit.UNREADABLE)
-    for each in found:
-        add_owners(each, known.index)
-    if replicas is None:
-        found = [replace(each, most=_most(each, known.index)) for each in found]
-    found_targets = Targets(
-        sources=tuple(found),
-        pods=pods,
-        everything=of.everything,
-        namespace=namespace,
-        unseen=(*unreadable, *known.missing),
-    )
-    return found_targets, holes
+    return pods, others
 
 
-def _of_all(objects: Iterable[Item], known: ClusterSource, within: Context) -> tuple[list[ReplicatedSource], list[str]]:
-    """The sources of these objects, and a line for each object that cannot be read."""
-    found, unreadable = list[ReplicatedSource](), list[str]()
+def _from_objects(
+    objects: Iterable[Item], known: ClusterSource, within: Context
+) -> tuple[list[ReplicatedSource], list[str]]:
+    """The sources in these objects, and a line for each unreadable object."""
+    workloads, unreadable = list[ReplicatedSource](), list[str]()
     for item in objects:
         try:
-            found += sources_in_cluster(item.of, item.raw, within)
+            workloads += sources_in_cluster(item.of, item.raw, within)
         except DecodeError as error:
             unreadable.append(undecodable_line(item.of.kind, item.raw, error.message))
     for line in unreadable:
-        say(f"{known.source}: note: {line}")
-    return found, unreadable
+        print_message(f"{known.source}: note: {line}")
+    return workloads, unreadable
 
 
-def _most(source: ReplicatedSource, index: ClusterIndex) -> int:
-    of = source.workload
-    scaler = index.owners.autoscaler(of.api_version, of.kind, source.namespace, of.meta.name)
+def _max_replicas(source: ReplicatedSource, index: ClusterIndex) -> int:
+    workload = source.workload
+    scaler = index.owners.autoscaler(workload.api_version, workload.kind, source.namespace, workload.meta.name)
     return 0 if scaler is None else scaler.spec.max_replicas
 
 
-def _of_files(
+def _from_files(
     files: Sequence[str], known: ClusterSource, within: Context, replicas: int | None
 ) -> tuple[list[ReplicatedSource], bool]:
-    seen, found, read = CheckRun(), list[ReplicatedSource](), [*read_files(files, unpack=True)]
-    for scaler in autoscalers((each for each in read if isinstance(each, File)), within.namespace):
-        put(known.index, scaler, "autoscaler")
-    for manifest in seen.manifests(read, duplicates=False):
+    run, workloads, read = CheckRun(), list[ReplicatedSource](), [*read_files(files, unpack=True)]
+    for scaler in autoscalers((file for file in read if isinstance(file, File)), within.namespace):
+        add_to_index(known.index, scaler, "autoscaler")
+    for manifest in run.manifests(read, duplicates=False):
         try:
             mine = [*sources_of(manifest.value, manifest.type_meta, within, applied=False, replicas=replicas)]
         except DecodeError as error:
-            seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
+            run.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
             continue
-        for each in mine:
-            applied = has_same_template(each.workload, each.template.template, each.namespace, known.index)
-            named = each if each.workload.meta.name else _with_own_uid(each, len(found))
-            found.append(replace(named, applied=applied))
+        for source in mine:
+            applied = has_same_template(source.workload, source.template.template, source.namespace, known.index)
+            named = source if source.workload.meta.name else _with_own_uid(source, len(workloads))
+            workloads.append(replace(named, applied=applied))
         if not mine:
-            _apply(manifest, known, within)
-    print_faults(seen.faults)
-    return found, any(fault.fatal for fault in seen.faults)
+            _add_dependency(manifest, known, within)
+    print_faults(run.faults)
+    return workloads, any(fault.fatal for fault in run.faults)
 
 
 def _with_own_uid(source: ReplicatedSource, number: int) -> ReplicatedSource:
-    """The source with a uid of its own: kube-apiserver generates another name for each object without one."""
-    of = source.workload
-    named = replace(of, meta=replace(of.meta, uid=f"{NOT_YET_KNOWN}-{number}"))
+    """The source with its own uid: kube-apiserver generates a different name for each nameless object."""
+    workload = source.workload
+    named = replace(workload, meta=replace(workload.meta, uid=f"{NOT_YET_KNOWN}-{number}"))
     return replace(source, workload=named)
 
 
-def _apply(manifest: Manifest, known: ClusterSource, within: Context) -> None:
-    """Put into the index what pods depend on: services, claims and storage classes."""
+def _add_dependency(manifest: Manifest, known: ClusterSource, within: Context) -> None:
+    """Add a Service, claim or storage class of the files to the index."""
     value = decode_or_none(manifest.json_text, manifest.type_meta, within.policy.workloads)
     if isinstance(value, Service | Claim):
         meta = value.metadata
         if meta is not None and not meta.namespace:
             value = replace(value, metadata=replace(meta, namespace=within.namespace))
     if isinstance(value, Service | Claim | StorageClass):
-        put(known.index, value, manifest.kind, manifest.file)
+        add_to_index(known.index, value, manifest.kind, manifest.file)

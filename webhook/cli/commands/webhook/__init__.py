@@ -1,1 +1,1 @@
-"""What `webhook` needs besides the server: an example, its console, a registration."""
+"""``evenspread webhook``: start the server, with an example or a registration."""

@@ -1,4 +1,4 @@
-"""evenspread webhook: answer admission requests until a signal ends it."""
+"""``evenspread webhook``: answer admission requests until a signal ends it."""
 
 import logging
 import os
@@ -33,15 +33,15 @@ from webhook.core.policy.policy import Policy
 from webhook.server.certificates import OwnCertificate, renew_certificates
 from webhook.server.run import Certificates, ServerPlan, listen, serve
 
-# As the chart has them: above 1024, and open to the API server in every managed cluster's default firewall.
+# The chart's ports: above 1024, and open in the default firewalls of managed clusters.
 _BIND = "0.0.0.0:10250"
 _HEALTH_BIND = "0.0.0.0:10251"
 _LOCAL_BIND = "127.0.0.1:8443"
 _LOCAL_HEALTH_BIND = "127.0.0.1:8081"
 
 
-class Options(Struct, frozen=True, kw_only=True):
-    """The options, from the command line and from EVENSPREAD_*."""
+class WebhookOptions(Struct, frozen=True, kw_only=True):
+    """The options of the command line and of EVENSPREAD_* variables."""
 
     bind: str | None
     health_bind: str | None
@@ -72,30 +72,30 @@ class Options(Struct, frozen=True, kw_only=True):
 
     @property
     def local(self) -> bool:
-        """Whether somebody sits in front of it: other ports if these are taken, and words instead of log lines."""
+        """Whether the webhook runs in a terminal: it may choose free ports, and prints text instead of logs."""
         return self.example or self.registers
 
 
-@click.command(name="webhook", short_help="Answer AdmissionReviews over TLS.")
+@click.command(name="webhook", short_help="Run the admission webhook.")
 @option("--bind", metavar="HOST:PORT", help=f"Address for admission requests, over TLS. [default: {_BIND}]")
 @option(
     "--health-bind",
     metavar="HOST:PORT",
     help=f"Address for /healthz, /readyz and /metrics, over plain HTTP. [default: {_HEALTH_BIND}]",
 )
-@option("--cert", metavar="FILE", help="Certificate (PEM). Reloaded when it changes. Without it, a temporary CA.")
+@option("--cert", metavar="FILE", help="Certificate (PEM). It is reloaded when it changes. Without it, a temporary CA.")
 @option("--key", metavar="FILE", help="Private key of --cert (PEM).")
-@option("--client-ca", metavar="FILE", help="Answer only callers whose certificate this CA signed (an API server's).")
+@option("--client-ca", metavar="FILE", help="Answer only callers with a certificate of this CA (the API server's).")
 @option(
     "--tls-name",
     metavar="NAME",
     multiple=True,
-    help="A DNS name for the certificate that evenspread issues. Repeat it for several.",
+    help="DNS name in the certificate that evenspread issues. Repeat it for more.",
 )
 @ca_options
-@option("--config", metavar="FILE", help="SpreadPolicy file. Reloaded when it changes. Without it, the defaults.")
+@option("--config", metavar="FILE", help="SpreadPolicy file. It is reloaded when it changes. Without it, the defaults.")
 @option(
-    "--snapshot", metavar="FILE", help="Read the cluster from this file: a snapshot, or output of kubectl (JSON, YAML)."
+    "--snapshot", metavar="FILE", help="Read the cluster from a file: a snapshot, or output of kubectl (JSON, YAML)."
 )
 @option(
     "--kube-version",
@@ -118,47 +118,47 @@ class Options(Struct, frozen=True, kw_only=True):
 @option(
     "--leave-audit-to-scan",
     is_flag=True,
-    help="Skip audit-only rules. A controller scans the same cluster and reports them.",
+    help="Skip audit-only rules. Use it with a controller that scans the same cluster.",
 )
 @click.option(
     "--example",
     is_flag=True,
-    help="Start with an example cluster and a policy that denies and injects. Print three commands to try.",
+    help="Run with an example cluster and policy, and print three commands to try.",
 )
 @click.option(
     "--kubeconfig",
     metavar="FILE",
-    help="Watch this cluster, register with it after confirmation, and unregister at the end.",
+    help="Watch this cluster. Register with it after a confirmation, and unregister at the end.",
 )
-@click.option("--context", metavar="NAME", help="The kubeconfig's context.")
+@click.option("--context", metavar="NAME", help="Context in the kubeconfig.")
 @click.option(
     "--register/--no-register", default=True, help="Register with the cluster of --kubeconfig, or only watch it."
 )
 @click.option("--advertise", metavar="HOST", help="Address at which that cluster's API server reaches this machine.")
 @click.option("--yes", is_flag=True, help="Register without confirmation.")
 def webhook(**given: object) -> None:
-    """Answer AdmissionReviews on /validate and /mutate, over TLS.
+    """Run the webhook. It answers AdmissionReviews on /validate and /mutate, over TLS.
 
-    You can set every option but the last six in the environment, as EVENSPREAD_ and its name. In a pod, without
-    --snapshot, the webhook watches its own cluster with the pod's service account.
+    In a pod, the webhook watches its own cluster with the pod's service account, unless you add --snapshot. You can
+    set most options in the environment, as shown at each option.
     """
-    options = Options(**given)  # type: ignore[arg-type]  # click made each value of the option's own type
+    options = WebhookOptions(**given)  # type: ignore[arg-type]  # click made each value of the option's own type
     workshop = Path(tempfile.mkdtemp(prefix="evenspread-"))
     owner = os.getpid()
     try:
         _run(options, workshop)
     finally:
-        # The worker is a fork of this process and ends here too.
+        # The worker is a fork of this process and also ends here.
         if os.getpid() == owner:
             shutil.rmtree(workshop, ignore_errors=True)
 
 
-def _run(options: Options, workshop: Path) -> NoReturn:
+def _run(options: WebhookOptions, workshop: Path) -> NoReturn:
     _refuse_early(options)
     policy, loaded = _policy(options)
     engine, feed, server = _engine(options, policy)
     if options.ca_secret is not None and server is None:
-        raise CommandError("--ca-secret is read from a cluster: run it in a pod, or add --kubeconfig")
+        raise CommandError("--ca-secret needs a cluster: run the webhook in a pod, or add --kubeconfig FILE")
     cluster = None
     if options.kubeconfig and options.registers:
         cluster = registered.Cluster(options.kubeconfig, options.context, options.advertise)
@@ -192,16 +192,16 @@ def _run(options: Options, workshop: Path) -> NoReturn:
     serve(plan)
 
 
-def _refuse_early(options: Options) -> None:
-    """Refuse options that can be refused before a socket is opened."""
+def _refuse_early(options: WebhookOptions) -> None:
+    """Raise CommandError for contradicting options, before a socket is opened."""
     if (options.cert is None) != (options.key is None):
-        raise CommandError("--cert and --key come together")
+        raise CommandError("--cert and --key need each other: add the missing one")
     if options.ca_secret is not None and (options.cert or options.registers):
-        raise CommandError("--ca-secret issues the certificate; leave --cert and --key out, and add --no-register")
+        raise CommandError("--ca-secret issues the certificate: remove --cert and --key, and add --no-register")
     if options.ca_secret is not None and not options.tls_name:
-        raise CommandError("--ca-secret needs --tls-name, the name by which the API server calls")
+        raise CommandError("--ca-secret needs --tls-name, the DNS name that the API server calls")
     if options.registers and options.cert:
-        raise CommandError("--kubeconfig registers the throw-away CA; leave --cert and --key out, or add --no-register")
+        raise CommandError("--kubeconfig registers a temporary CA: remove --cert and --key, or add --no-register")
     if options.cert and options.key:
         try:
             read_pair(Path(options.cert), Path(options.key))
@@ -209,7 +209,7 @@ def _refuse_early(options: Options) -> None:
             raise CommandError(str(error)) from error
 
 
-def _policy(options: Options) -> tuple[Policy, Loaded | None]:
+def _policy(options: WebhookOptions) -> tuple[Policy, Loaded | None]:
     file = options.config or (str(example.POLICY) if options.example else None)
     if file is None:
         return Policy(), None
@@ -219,12 +219,12 @@ def _policy(options: Options) -> tuple[Policy, Loaded | None]:
     return loaded.policy, loaded
 
 
-def _engine(options: Options, policy: Policy) -> tuple[Engine, Feed | None, ApiServer | None]:
-    """What judges, with what is known of the cluster at the start; the feed that will update it, and its API server."""
+def _engine(options: WebhookOptions, policy: Policy) -> tuple[Engine, Feed | None, ApiServer | None]:
+    """The engine with the cluster of a snapshot, or the engine with a feed and its API server."""
     file, asked = options.snapshot or (str(example.CLUSTER) if options.example else None), options.kube_version
     engine = Engine(policy=policy, version=asked or RECORDED, scanned=options.leave_audit_to_scan)
     if file is not None:
-        from webhook.cli.cluster_source import read_snapshot  # noqa: PLC0415 only who has one
+        from webhook.cli.cluster_source import read_snapshot  # noqa: PLC0415 only with a snapshot
 
         snapshot = read_snapshot(file, policy, asked)
         version = asked or snapshot.version or RECORDED
@@ -236,8 +236,21 @@ def _engine(options: Options, policy: Policy) -> tuple[Engine, Feed | None, ApiS
     return structs.replace(engine, index=feed.index, age=lambda: feed.age), feed, server
 
 
-def _listen(flag: str, given: str | None, default: str, options: Options, *, later: bool = False) -> socket.socket:
-    """A socket at the address, that listens now or ``later``; somewhere else if a local default is taken."""
+def _listen(
+    flag: str, given: str | None, default: str, options: WebhookOptions, *, later: bool = False
+) -> socket.socket:
+    """Open a socket at the address. If a local default is taken, use a free port.
+
+    Args:
+        flag: The option, for errors.
+        given: Its value. None for the default.
+        default: The default address.
+        options: All options.
+        later: Whether to listen only when the server is ready.
+
+    Raises:
+        CommandError: The address is invalid or not available.
+    """
     host, port = address(flag, given or default, default)
     try:
         return listen(host, port, elsewhere=options.local and given is None, later=later)
@@ -245,8 +258,10 @@ def _listen(flag: str, given: str | None, default: str, options: Options, *, lat
         raise CommandError(f"{flag} {given or default}: {error.strerror}") from error
 
 
-def _certificates(options: Options, workshop: Path, own: tuple[str, ...], server: ApiServer | None) -> Certificates:
-    """The given certificate and key, one of the CA in the cluster, or a throw-away CA and its leaf."""
+def _certificates(
+    options: WebhookOptions, workshop: Path, own: tuple[str, ...], server: ApiServer | None
+) -> Certificates:
+    """The certificate in the options, else a new certificate of the CA in the cluster or of a temporary CA."""
     if options.cert and options.key:
         return Certificates(certificate=Path(options.cert), key=Path(options.key))
     directory = workshop / "tls"
@@ -265,7 +280,7 @@ def _certificates(options: Options, workshop: Path, own: tuple[str, ...], server
 
 
 def _names(host: str, advertised: str) -> tuple[str, ...]:
-    """Every name that a client may use: this machine's own names, the bound address, the advertised address."""
+    """The names that clients may use: this machine's own, the bound address, and the advertised address."""
     own = ("localhost", "127.0.0.1", "::1", socket.gethostname(), host, advertised)
     return tuple(name for name in dict.fromkeys(own) if name not in {"", "0.0.0.0", "::"})  # noqa: S104 compared, not bound
 
@@ -274,16 +289,16 @@ def _reachable(host: str) -> str:
     return "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 compared, not bound
 
 
-def _say_ready(options: Options, policy: Policy, place: example.ServerAddress) -> None:
+def _say_ready(options: WebhookOptions, policy: Policy, place: example.ServerAddress) -> None:
     if options.example:
-        from webhook.cli import console_sources  # noqa: PLC0415 an installed webhook has none
+        from webhook.cli import console_sources  # noqa: PLC0415 only with a console
 
         frame = Frame(policy=policy, today=today(), asked_version=options.kube_version)
         file, config = options.snapshot or str(example.CLUSTER), options.config or str(example.POLICY)
-        shown = console_sources.start(*console_sources.of_file(file, config, frame))
+        shown = console_sources.start(*console_sources.file_source(file, config, frame))
         click.echo(example.tour(place, shown))
     elif options.local:
-        click.echo(f"answering at {place.url}, health at {place.health_url}; CA: {place.authority}")
+        click.echo(f"webhook: {place.url}, health: {place.health_url}, CA: {place.authority}")
     else:
         fields = {"url": place.url, "health": place.health_url, "ca": str(place.authority or "")}
         logging.getLogger("evenspread").info("answering", extra={"fields": fields})

@@ -1,4 +1,4 @@
-"""What `evenspread webhook --example` serves, and what it says about it."""
+"""The example of ``evenspread webhook --example``, and its tour."""
 
 import os
 import shlex
@@ -12,7 +12,7 @@ CLUSTER = _FILES / "cluster.jsonl"
 
 
 class ServerAddress(Struct, frozen=True, kw_only=True):
-    """Where the server answers, as a client on this machine dials it; ``authority`` is the throw-away CA's file."""
+    """The server's address for clients on this machine. ``authority`` is the file of the temporary CA."""
 
     host: str
     port: int
@@ -21,42 +21,42 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
 
     @property
     def url(self) -> str:
-        """The admission port."""
+        """The URL of the admission port."""
         return f"https://{_bracketed(self.host)}:{self.port}"
 
     @property
     def health_url(self) -> str:
-        """The plain port."""
+        """The URL of the health port."""
         return f"http://{_bracketed(self.host)}:{self.health_port}"
 
 
 def tour(place: ServerAddress, console: str) -> str:
-    """Three commands, and what each of them shows; ``console`` is where a browser finds that."""
+    """The text with three requests to try. ``console`` is the console's URL."""
     return f"""\
 evenspread answers at {place.url} (CA: {place.authority})
-  policy   {_shown(POLICY)}: denies what is wrong, injects defaults
+  policy   {_shown(POLICY)}: denies faults, injects defaults
   cluster  {_shown(CLUSTER)}
-  console  {console} shows what is wrong there, and what would help; open it in a browser
+  console  {console}: open it in a browser to see the cluster's problems and their fixes
 
-Three requests as an API server would send them; paste them into another terminal:
+Paste these three requests into another terminal. An API server would send the same.
 
-1. A Rollout with maxSkew 0. No API server validates the template inside a custom resource: denied here, and
-   the first line of the message is what GitOps tools show.
+1. A Rollout with maxSkew 0. The API server does not validate templates in custom resources. evenspread denies it.
+   GitOps tools show the first line of the message.
 
 {_call(place, "denied-rollout.json", "validate", " | python3 -m json.tool")}
 
-2. A Deployment whose constraint counts the pods of another application: kube-apiserver accepts it without a word.
-   Allowed, with the warning that kubectl would print.
+2. A Deployment whose constraint counts the pods of another application. kube-apiserver accepts it silently.
+   evenspread allows it with a warning, which kubectl prints.
 
 {_call(place, "warned-deployment.json", "validate", " | python3 -m json.tool")}
 
-3. A pod that declares no constraints gets the policy's defaults, with the selector that kube-scheduler would deduce
-   from its ReplicaSet: the JSON Patch of the answer, decoded.
+3. A pod without constraints. evenspread adds the policy's defaults, with the selector that kube-scheduler would take
+   from the ReplicaSet. The command decodes the JSON Patch in the answer.
 
 {_call(place, "bare-pod.json", "mutate", _DECODED)}
 
 Health and metrics: {place.health_url}/readyz {place.health_url}/metrics
-Ctrl-C ends it; the CA goes with it.
+Press Ctrl-C to stop. This also deletes the CA.
 """
 
 
@@ -65,7 +65,7 @@ _DECODED = """ \\
 
 
 def _call(place: ServerAddress, file: str, route: str, rest: str) -> str:
-    # Whole paths: the other terminal may stand anywhere.
+    # Absolute paths: the other terminal can be in any directory.
     return (
         f"   curl -sS --cacert {shlex.quote(str(place.authority))} -H 'Content-Type: application/json' \\\n"
         f"     --data {shlex.quote(f'@{_FILES / file}')} \\\n"
@@ -74,8 +74,8 @@ def _call(place: ServerAddress, file: str, route: str, rest: str) -> str:
 
 
 def _shown(path: Path) -> str:
-    """The path from where the user stands, if it lies below."""
-    here = Path(os.getcwd())  # noqa: PTH109 PWD may name it by a link that Path.cwd() resolves
+    """The path relative to the working directory, if it is inside."""
+    here = Path(os.getcwd())  # noqa: PTH109 Path.cwd() would resolve links
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 

@@ -1,7 +1,7 @@
-"""A webhook on this machine for a cluster elsewhere: ask, start, register, wait, unregister.
+"""A webhook on this machine for another cluster: confirm, start, register, wait, unregister.
 
-The server runs in a child of its own session, so that Ctrl-C reaches this process alone and the cluster is told
-before anything stops answering.
+The server is a child process in its own session, so that Ctrl-C only reaches this process. It unregisters before the
+server stops.
 """
 
 import contextlib
@@ -30,13 +30,14 @@ from webhook.cluster.writing.registration import (
 from webhook.server.run import ServerPlan, serve
 
 Configurations = Sequence[Mapping[str, Any]]
-_READY_SECONDS = 60.0  # includes listing a large cluster
+_READY_SECONDS = 60.0  # enough to list a large cluster
 
 
 class Cluster:
-    """The cluster that a kubeconfig names, and how its API server finds this machine.
+    """The cluster in a kubeconfig, and this machine's address for its API server.
 
-    Errors: CommandError with exit code 4.
+    Raises:
+        CommandError: With exit code 4.
     """
 
     def __init__(self, kubeconfig: str, context: str | None, advertised: str | None) -> None:
@@ -45,7 +46,7 @@ class Cluster:
         self.bind = "127.0.0.1:8443" if self.advertised.startswith("127.") else "0.0.0.0:8443"
 
     def serve(self, plan: ServerPlan, authority: Path, *, port: int, health_port: int, ask: bool) -> NoReturn:
-        """Serve the plan, registered, until a signal or the end of the server."""
+        """Register and serve until a signal, or until the server ends."""
         url = f"https://{self.advertised}:{port}"
         defaults = plan.engine.policy.defaults
         try:
@@ -53,14 +54,14 @@ class Cluster:
             register(self._server, made, rehearsed=True)
         except ClusterError as error:
             raise CommandError(str(error), Exit.CLUSTER) from error
-        kinds = " and ".join(each["kind"] for each in made)
+        kinds = " and ".join(configuration["kind"] for configuration in made)
         click.echo(
-            f"{self._server.url} will send its admission requests to {url}:\n"
-            f"  {kinds} {REGISTRATION_NAME}, failurePolicy Ignore, 2 s, without the system namespaces;\n"
-            f"  deleted when this command ends."
+            f"{self._server.url} will send admission requests to {url}.\n"
+            f"  It gets a {kinds} named {REGISTRATION_NAME}: failurePolicy Ignore, timeout 2 s,\n"
+            f"  without the system namespaces. This command deletes it when it ends."
         )
         if ask and not click.confirm("Register?"):
-            raise CommandError("nothing was registered", 0)
+            raise CommandError("not registered", 0)
         child = os.fork()
         if child == 0:
             os.setsid()
@@ -78,14 +79,14 @@ class Cluster:
             if _answers(ready, ended):
                 registered = made
                 register(self._server, made)
-                click.echo("registered; Ctrl-C unregisters and ends it")
+                click.echo("registered (press Ctrl-C to unregister and stop)")
             elif not ended.is_set():
                 raise CommandError(
-                    f"{ready} did not answer within {_READY_SECONDS:g} s; nothing was registered", Exit.OUR_FAULT
+                    f"not registered: {ready} did not answer within {_READY_SECONDS:g} s", Exit.OUR_FAULT
                 )
             while not ended.wait(0.2):
                 if os.waitpid(child, os.WNOHANG) != (0, 0):
-                    raise CommandError("the server ended by itself", Exit.OUR_FAULT)
+                    raise CommandError("the server ended unexpectedly", Exit.OUR_FAULT)
         except ClusterError as error:
             raise CommandError(str(error), Exit.CLUSTER) from error
         finally:
@@ -98,14 +99,14 @@ class Cluster:
             if registered:
                 click.echo("unregistered")
         except ClusterError as error:
-            click.echo(f"evenspread: still registered: {error}", err=True)
+            click.echo(f"evenspread: could not unregister: {error}", err=True)
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(child, signal.SIGTERM)
             os.waitpid(child, 0)
 
 
 def _answers(url: str, ended: threading.Event) -> bool:
-    import urllib.request  # noqa: PLC0415 an HTTP client, for those who need it
+    import urllib.request  # noqa: PLC0415 only needed to register
 
     deadline = time.monotonic() + _READY_SECONDS
     while time.monotonic() < deadline and not ended.wait(0.05):
@@ -115,7 +116,7 @@ def _answers(url: str, ended: threading.Event) -> bool:
 
 
 def _way_back(url: str) -> str:
-    """This machine's address towards the API server, from a UDP socket; connecting one sends nothing."""
+    """This machine's address towards the API server, from a UDP socket. Connecting it sends nothing."""
     parts = urlsplit(url)
     try:
         family, *_, address = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM)[0]

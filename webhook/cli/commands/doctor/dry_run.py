@@ -1,15 +1,17 @@
-"""Ask the API server what it does with a write: create a Deployment by dry run, which stores nothing.
+"""Create a Deployment by dry run, to find out whether the API server has writes reviewed. Nothing is stored.
 
-Its constraint breaks `selector-not-self`. A webhook that reviews it gives a warning, unless the policy says less.
+The Deployment breaks the rule `selector-not-self`, so a review brings a warning unless the policy turns it off.
 """
 
 import re
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any
 
 from msgspec.structs import replace
 
-from webhook.cli.commands.doctor.facts import Asked, Facts, Object, Read, at, configured, selector_of
+from webhook.cli.commands.doctor.api_fields import Object, at, selector_of
+from webhook.cli.commands.doctor.facts import DryRun, InstallationFacts, Read, configured
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.core.api.well_known import APP_NAME, HOSTNAME, NAMESPACE_NAME
 from webhook.core.policy.lookup import ceiling_for, exemption_for, mode_for
@@ -21,7 +23,7 @@ VALIDATE = "validate.evenspread.io"
 _RULE = "selector-not-self"
 _NAME = "evenspread-doctor"
 _NAMESPACE = "default"  # every cluster has it
-# The chart's conditions let the Deployment through; a user's own may not.
+# The chart's conditions match the Deployment. Other conditions may not.
 _CONDITIONS = frozenset(
     {
         *("not-being-deleted", "new-or-its-spec-changed", "not-made-by-a-controller", "not-scaled-by-a-controller"),
@@ -29,56 +31,56 @@ _CONDITIONS = frozenset(
     }
 )
 _WARNING = re.compile(r"\bevenspread[/:]")
-_TRIES = 2  # under Ignore one slow answer is enough to be admitted unreviewed
+_TRIES = 2  # with Ignore, a single slow answer admits the write unreviewed
 
 
-class Asking:
-    """The questions to one API server about one installation."""
+class DryRunRequest:
+    """A dry run on an API server, for an installation."""
 
-    def __init__(self, server: ApiServer, facts: Facts) -> None:
+    def __init__(self, server: ApiServer, facts: InstallationFacts) -> None:
         self._server = server
         self._facts = facts
         self._webhook: Object | None = next(
-            (each for _, each in configured(facts) if at(each, "name") == VALIDATE), None
+            (webhook for _, webhook in configured(facts) if at(webhook, "name") == VALIDATE), None
         )
 
-    def ask(self, get: Callable[[str], Read[Object | None]]) -> Asked:
+    def send(self, get: Callable[[str], Read[Object | None]]) -> DryRun:
         """Create the Deployment by dry run. Never raises."""
         if self._webhook is None:
-            return Asked(message="no webhook is registered")
+            return DryRun(message="no webhook is registered")
         namespace = get(f"/api/v1/namespaces/{_NAMESPACE}")
         labels = {NAMESPACE_NAME: _NAMESPACE, **at(namespace, "metadata", "labels", default={})}
-        asked = Asked(namespace=_NAMESPACE, expected=self._warns(labels), message=self._left_out(labels))
-        for _ in range(0 if asked.message else _TRIES):
-            asked = self._sent(asked)
-            if asked.warned or asked.status >= 400 or not asked.status:
+        dry_run = DryRun(namespace=_NAMESPACE, expected=self._warns(labels), message=self._exclusion(labels))
+        for _ in range(0 if dry_run.message else _TRIES):
+            dry_run = self._sent(dry_run)
+            if dry_run.warned or dry_run.status >= HTTPStatus.BAD_REQUEST or not dry_run.status:
                 break
-        return asked
+        return dry_run
 
-    def _sent(self, asked: Asked) -> Asked:
-        path = f"/apis/apps/v1/namespaces/{asked.namespace}/deployments?dryRun=All&fieldManager={_NAME}"
+    def _sent(self, dry_run: DryRun) -> DryRun:
+        path = f"/apis/apps/v1/namespaces/{dry_run.namespace}/deployments?dryRun=All&fieldManager={_NAME}"
         try:
             answer = self._server.send("POST", path, _DEPLOYMENT)
         except ClusterError as error:
-            return replace(asked, message=str(error))
+            return replace(dry_run, message=str(error))
         message = str(at(answer.content, "message"))
-        return replace(asked, status=answer.status, message=message, warned=bool(_WARNING.search(answer.warnings)))
+        return replace(dry_run, status=answer.status, message=message, warned=bool(_WARNING.search(answer.warnings)))
 
-    def _left_out(self, labels: Mapping[str, str]) -> str:
-        """Why the API server does not ask about the Deployment; empty if it does."""
+    def _exclusion(self, labels: Mapping[str, str]) -> str:
+        """Why the API server does not send the Deployment to the webhook. Empty if it does."""
         namespaces = selector_of(at(self._webhook, "namespaceSelector", default=None))
         if namespaces is not None and not namespaces.matches(labels):
-            return f"its namespaceSelector leaves out namespace {_NAMESPACE}"
+            return f"the webhook's namespaceSelector excludes namespace {_NAMESPACE}"
         objects = selector_of(at(self._webhook, "objectSelector", default=None))
         if objects is not None and not objects.matches(_LABELS):
-            return "its objectSelector leaves out objects without your labels"
-        own = [at(each, "name") for each in at(self._webhook, "matchConditions", default=())]
-        if own := [each for each in own if each not in _CONDITIONS]:
-            return f"its matchCondition {own[0]} may leave the object out"
+            return "the webhook's objectSelector excludes objects without its labels"
+        names = [at(condition, "name") for condition in at(self._webhook, "matchConditions", default=())]
+        if others := [name for name in names if name not in _CONDITIONS]:
+            return f"the webhook's matchCondition {others[0]} may exclude the object"
         return ""
 
     def _warns(self, labels: Mapping[str, str]) -> bool | None:
-        """Whether the policy gives a warning or a denial for the Deployment; None if the policy is not known."""
+        """Whether the policy warns about the Deployment or denies it. None if the policy is unknown."""
         policy, rule = self._facts.policy, BY_ID[_RULE]
         if policy is None:
             return None

@@ -1,0 +1,113 @@
+"""The entries of ``check -o json`` and ``audit -o json``: findings, skipped rules, and the state of the pods."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import UNSET, UnsetType, field
+
+from webhook.answers.document import Document, with_fields_of
+from webhook.answers.scanned import skew_document
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.rule import Severity
+from webhook.core.scan.scanned import ClusterScan, Count, PendingCause, PublishedSkew, Stranded, ZoneLoss
+
+
+class CheckedObject(Document, frozen=True):
+    """The object of a finding."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+
+class FindingEntry(Document, frozen=True, kw_only=True):
+    """A finding. ``source`` is Helm's template, ``waived`` the reason of an exemption."""
+
+    file: str
+    line: int
+    column: int
+    object: CheckedObject
+    rule: str
+    mode: Mode
+    severity: Severity
+    path: str
+    message: str
+    fix: str
+    source: str | UnsetType = UNSET
+    waived: str | UnsetType = UNSET
+
+
+class SkippedRule(Document, frozen=True):
+    """A rule that was not evaluated, the missing fact, and the number of objects."""
+
+    rule: str
+    not_evaluated: str
+    objects: Count
+
+
+class PendingEntry(Document, frozen=True):
+    """A workload's Pending pods by cause, with the time of the oldest and the smallest fix. Empty if unknown."""
+
+    rule: Literal["pending-pods"]
+    workload: str
+    pending: dict[PendingCause, Count]
+    since: str
+    fix: str
+
+
+class SkewEntry(PublishedSkew, frozen=True):
+    """A constraint above maxSkew, with the fields of ``skew -o json``."""
+
+    rule: Literal["actual-skew"]
+    workload: str
+
+
+class DefaultsEntry(Document, frozen=True):
+    """A workload for the configured defaults: the number of constraints, and of running pods without them."""
+
+    rule: Literal["defaults-to-inject"]
+    workload: str
+    would_inject: Count
+    lacking: Count
+
+
+class ZoneLossEntry(Document, frozen=True, kw_only=True):
+    """The pods without a node after the failure of a zone, for a workload. Without ``workload``, for all of them."""
+
+    rule: Literal["zone-loss-strands-pods"]
+    workload: str | UnsetType = UNSET
+    zone: str = field(name="zoneLoss")
+    wanted: Count = field(name="pods")
+    unreachable: Stranded = field(name="pendingIfUnreachable")
+    gone: Stranded = field(name="pendingIfGone")
+
+
+StateEntry = PendingEntry | SkewEntry | DefaultsEntry | ZoneLossEntry
+
+
+def state_entries(scan: ClusterScan) -> Iterator[StateEntry]:
+    """Yield the entries about pods, skew, defaults and zones of a whole cluster."""
+    for workload in scan.workloads:
+        title = workload.title
+        if workload.pending:
+            yield PendingEntry(
+                rule="pending-pods",
+                workload=title,
+                pending=dict(workload.pending),
+                since=workload.pending_since,
+                fix=workload.pending_fix,
+            )
+        for skew in workload.skews:
+            if skew.above:
+                yield with_fields_of(skew_document(skew), SkewEntry, rule="actual-skew", workload=title)
+        if count := workload.would_inject:
+            yield DefaultsEntry(rule="defaults-to-inject", workload=title, would_inject=count, lacking=workload.lacking)
+    # First the totals of each zone, then the workloads.
+    yield from (_zone_loss(total, UNSET) for total in scan.zones)
+    for workload in scan.workloads:
+        yield from (_zone_loss(loss, workload.title) for loss in workload.losses if loss.costs)
+
+
+def _zone_loss(loss: ZoneLoss, workload: str | UnsetType) -> ZoneLossEntry:
+    return with_fields_of(loss, ZoneLossEntry, rule="zone-loss-strands-pods", workload=workload)
