@@ -28,16 +28,16 @@ from webhook.core.api.well_known import JOB_COMPLETION_INDEX, POD_INDEX, REGION,
 from webhook.core.budget import Missing, Reason
 from webhook.core.workloads.workload import Workload
 
-# Pods are counted for each.
-_MAX_COUNTED_TERMS = 16
-# Each is looked up on every node.
-_MAX_RESOURCES = 32
+# Limits of a template. Unit: fields.
+_MAX_COUNTED_TERMS = 16  # pods are counted for each
+_MAX_RESOURCES = 32  # this and the next two are looked up on every node
 _MAX_NODE_REQUIREMENTS = 128
 _MAX_TOLERATIONS = 128
-# Each is compared with the labels of every kind of pod that there is.
-_MAX_LABEL_REQUIREMENTS = 256
-# Each is placed by itself.
-MAX_TEMPLATES = 64
+_MAX_LABEL_REQUIREMENTS = 256  # each is compared with the labels of every group of equal pods
+# Limits of an object. Unit: templates, constraints, keys.
+MAX_TEMPLATES = 64  # each is placed separately
+_MAX_CONSTRAINTS = 128  # rules compare constraints pairwise, and try each fix on all of them
+_MAX_KEYS = 1024  # labels, values and keys are compared with each other, again for each tried fix
 
 _OF_A_TEMPLATE = (
     (_MAX_COUNTED_TERMS, "constraints and required pod affinity terms"),
@@ -46,10 +46,6 @@ _OF_A_TEMPLATE = (
     (_MAX_TOLERATIONS, "tolerations"),
     (_MAX_LABEL_REQUIREMENTS, "labels in selectors"),
 )
-# In all templates together. Rules compare constraints pairwise, and try each fix on all of them.
-_MAX_CONSTRAINTS = 128
-# Each is compared with the others, again for each tried fix.
-_MAX_KEYS = 1024
 # JSON values anywhere in the object. A decoder blocks all other work for 0.1 to 0.2 s per million values.
 MAX_VALUES = 65_536
 TOO_MANY_VALUES = Reason(f"more than {MAX_VALUES:,} values", Missing.IMMENSE)
@@ -138,27 +134,28 @@ def _label_requirements(selector: LabelSelector | None) -> int:
 
 
 MOST_IN_LINE = 5.0
-"""What may be judged while others wait. Unit: milliseconds."""
+"""The highest cost of a review in the event loop, where others wait. Unit: milliseconds."""
 
+_NODES = 5000  # the measured cluster; the weights below apply to it
+# Milliseconds for each field of the text, without a cluster.
 _WRITTEN_TEMPLATE, _WRITTEN_CONSTRAINT, _WRITTEN_KEY = 0.1, 0.15, 0.02
-_BARE_TEMPLATE = 0.02  # without constraints: whether its pods would be refused
-_WRITTEN_TERM_LABEL = 0.005  # each is compared with the syntax of labels, some several times
-_NODES = 5000
-_POD, _TEMPLATE = 0.3, 1.7  # with two constraints: one dry run, or all that is asked about a number of pods
-_OF_THREE_HARD = 1 / 48  # why a pod has no place is asked of every set of constraints: 6 take 4.5 ms, 10 take 21
+_BARE_TEMPLATE = 0.02  # without constraints, only pods-refused evaluates it
+_WRITTEN_TERM_LABEL = 0.005  # the syntax of labels is checked, for some several times
+# Milliseconds for each field, with 5,000 nodes.
+_POD, _TEMPLATE = 0.3, 1.7  # two constraints: one dry run, or all placement rules
+_OF_THREE_HARD = 1 / 48  # the cause is searched in every set of constraints: 6 take 4.5 ms, 10 take 21
 _POD_TERM = 0.4  # pods are counted for it
 _PREFERRED_TERM = 0.004
 _NODE_REQUIREMENT = 0.01
-_COMPARED = 5.0  # Gt and Lt: every value that a node has is read as a number
+_COMPARED = 5.0  # Gt and Lt parse every value of the label on nodes
 _COMPARING = frozenset({GREATER, LESS})
 _VALUE = 0.003
 _LABEL = 0.008
-# Labels that pods of all services have, with few values: who asks for one counts a large part of all pods, 150,000 in
-# 10 ms.
+# Labels of all services with few values. A selector with such a label counts most pods, 150,000 in 10 ms.
 _SHARED_VALUES, _SHARED_VALUE = frozenset({ZONE, REGION, POD_INDEX, JOB_COMPLETION_INDEX, WORKER_INDEX}), 10.0
 _TOLERATION = 0.01
-_USUAL_RESOURCES, _RESOURCE = 2, 0.55  # cpu and memory have columns
-_OTHER = 0.006  # a volume, however many nodes there are; a label, a port or a container takes less
+_USUAL_RESOURCES, _RESOURCE = 2, 0.55  # cpu and memory have columns in the index
+_OTHER = 0.006  # a volume, for any number of nodes; a label, a port or a container takes less
 
 
 def is_costly(workload: Workload, nodes: int) -> bool:

@@ -52,7 +52,7 @@ from webhook.core.rules.placement import (
 from webhook.core.rules.placement.frame.case import PlacementRule, evaluate_templates
 from webhook.core.rules.placement.pod_fits import Feasibility
 
-# In the order in which findings are reported.
+# In the order of reports.
 RULES: tuple[Rule, ...] = (
     *api.VALIDATION_RULES,
     pods_refused.REFUSED,
@@ -88,9 +88,9 @@ RULES: tuple[Rule, ...] = (
 
 BY_ID: Mapping[str, Rule] = {rule.id: rule for rule in RULES}
 API_RULES = frozenset(rule.id for rule in RULES if rule.of_api)
-# Rules that the webhook never asks: kube-apiserver has dropped what they look at before it calls a webhook.
+# The webhook never evaluates these, because kube-apiserver drops their fields before it calls a webhook.
 OFFLINE = frozenset(rule.id for rule in RULES if rule.ask_written is not None)
-# Rules about pods that find no node.
+# Rules about pods without a node.
 OF_PODS_WITHOUT_NODES = frozenset(
     rule.id
     for rule in (
@@ -102,9 +102,9 @@ OF_PODS_WITHOUT_NODES = frozenset(
         topology_key.KEY_PARTIAL,
     )
 )
-# Rules whose answer depends on how many pods a workload has; a change of their number rolls nothing out.
+# Rules about the number of pods. A change of the number starts no rollout.
 OF_REPLICAS = frozenset(rule.id for rule in RULES if isinstance(rule, PlacementRule)) - {getting_stuck.ROLLOUT_STUCK.id}
-# What a rule says of a constraint is beside the point where one of these others speaks of the same constraint.
+# A finding is pointless if any of these other rules has a finding about the same constraint.
 _MOOT_BESIDE: Mapping[str, frozenset[str]] = {
     match_label_keys.MIXED.id: frozenset(
         rule.id
@@ -114,7 +114,7 @@ _MOOT_BESIDE: Mapping[str, frozenset[str]] = {
         )
     )
 }
-# At admission kube-apiserver itself has asked these, or dropped what they look at.
+# At admission kube-apiserver has evaluated these itself, or dropped their fields.
 _ASKED_ELSEWHERE = OFFLINE | API_RULES
 
 _OPERATED = Reason("an operator completes the pods; check the objects it creates")
@@ -208,7 +208,7 @@ def skipped_rules(policy: Policy, *, scanned: bool) -> frozenset[str]:
         if isinstance(rule, PlacementRule) and not rule.only_audits:
             continue  # what it finds may be why pods do not fit, which another rule would deny then
         mode = mode_for(policy, rule.id, rule.mode, rule.since)
-        # A configured mode holds for all findings; else each may ask for a warning.
+        # A configured mode applies to all findings. Otherwise each finding can request a warning.
         audits = mode is Mode.AUDIT and (rule.only_audits or rule.id in policy.rules)
         if mode is Mode.OFF or (scanned and audits):
             silent.add(rule.id)

@@ -38,7 +38,7 @@ from webhook.core.workloads.workload import Template, namespace_of
 _FEWEST = 2  # pods that could be apart, and domains to be apart in
 _NOUNS = {HOSTNAME: "node", ZONE: "zone"}
 _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
-# Of a StatefulSet with volumes each pod is tried by itself, the first ones.
+# Each pod of a StatefulSet with volumes needs its own dry run.
 _MAX_PODS_TRIED = 16
 _ON_ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
 Help = tuple[str, str]  # as a warning says it, and as it is done
@@ -94,7 +94,7 @@ def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIn
     affine = {term.topology_key for term in template.template.pod_spec.pod_affinity.terms}
     affine |= {ZONE} if HOSTNAME in affine else set()  # one node is in one zone
     pods = sum(counts.values())
-    # The node first: all on one node is worse than all in one zone, and includes it.
+    # The node first, because all on one node is worse and implies one zone.
     for key in (HOSTNAME, ZONE):
         column = view.column(key)
         domain = _one_domain(column, counts)

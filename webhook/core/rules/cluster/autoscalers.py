@@ -166,7 +166,7 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Fi
     max_skew = constraint.max_skew or 0
     if max_skew < 1 or replicas is None:
         return
-    # With a minimum of 0, no node takes more than maxSkew pods: so many nodes, rounded up.
+    # With a minimum of 0, a node takes at most maxSkew pods. Round the nodes up.
     asked = -(-replicas // max_skew)
     if 0 < there < asked:
         enough = -(-replicas // there)
@@ -272,7 +272,7 @@ def _narrowed(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
 def _closed_domains(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
     """Find domains without a usable node. Karpenter adds a node there, and kube-scheduler does not need it."""
     column, counting = ground.view.column(placed.constraint.topology_key or ""), ground.counting(placed)
-    # A node that is starting or leaving is no reason to speak: its taints pass.
+    # Taints of starting or leaving nodes pass, so they cause no finding.
     lasting = counting & ground.usable & (ground.tolerated | ~settled_nodes(ground.view))
     closed, noun = column.domain_count(counting) - column.domain_count(lasting), placed.noun
     if closed and lasting:
@@ -309,7 +309,7 @@ def _unselecting(placed: Placed, subject: Subject) -> Iterator[Finding]:
 def _alone(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
     """Find nodes that count only if the constraint is evaluated alone."""
     present = ground.view.column(placed.constraint.topology_key or "").present
-    # Nodes with this key that lack another: kube-scheduler leaves them out, Karpenter counts them.
+    # kube-scheduler skips nodes without another key, but Karpenter counts them.
     if more := (present & ground.open & ~ground.with_hard_keys).bit_count():
         nodes = plural(more, "node")
         yield AUTOSCALER.finding(

@@ -103,7 +103,7 @@ DIFFER = Rule(
 def _disagreement(template: Template, differing: list[_Differing], subject: Subject) -> Finding:
     first = differing[0]
     others, words = _others(differing, subject), _difference(first.ours - first.theirs, first.theirs - first.ours)
-    # Of members of a SpreadGroup its plan says what they are to have.
+    # The plan of a SpreadGroup has the constraints for its members.
     groups = (each for each in groups_of(subject, template.template.labels) if is_member(first.owner, each))
     group = next((each.group for each in groups if each.group.caps), None)
     return Finding(
@@ -133,7 +133,7 @@ def _difference(here: frozenset[_Terms], there: frozenset[_Terms]) -> str:
         for other in sorted(there, key=lambda each: (each.action != mine.action, each)):
             if other.topology_key == mine.topology_key:
                 return f"{mine.name} {mine.beside(other)}"
-    # Of two keys with one short name both are written out.
+    # Two keys with the same short name are written out.
     whole = not {each.name for each in here}.isdisjoint(each.name for each in there)
     only_here, only_there = _names(here, whole=whole), _names(there, whole=whole)
     if only_here and only_there:
@@ -159,7 +159,7 @@ def _terms(constraint: SpreadConstraint) -> _Terms:
 def _group(mine: list[Placed], subject: Subject) -> Iterator[_Differing]:
     """Yield workloads in mutual counting with these constraints, with the terms of both sides."""
     labels, late = mine[0].template.template.labels, partial(may_be_added, subject.workload, in_template=False)
-    # None where a label that is added later decides.
+    # None if a label added later decides.
     selectors = {
         placed.index: None if any(late_keys(placed.constraint, labels, late)) else placed.selector for placed in mine
     }
@@ -188,11 +188,11 @@ def _counted_owners(selectors: Iterable[Selector | None], subject: Subject) -> I
     for selector in subject.while_time_is_left(selectors):
         for owner in () if selector is None else counted_workloads(workload, selector, subject.context.cluster):
             key = (owner.kind, owner.meta.name)
-            # Made by one operator, they are its choice and not their authors'.
+            # An operator chose the constraints of its own workloads.
             if key in seen or have_one_controller(workload, owner):
                 continue
             seen.add(key)
-            # Else the same pods under two names, as a Rollout and the Deployment that it refers to.
+            # Equal selectors mean the same pods under two names, such as a Rollout and its Deployment.
             if owner.selector is None or owner.selector != workload.selector:
                 yield owner
 

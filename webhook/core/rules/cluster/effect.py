@@ -31,7 +31,7 @@ _SPREAD_KEYS = {HOSTNAME: "hostname", ZONE: "zone"}
 _PLACES = {HOSTNAME: "nodes", ZONE: "zones"}
 _SYSTEM = {each.topology_key: each for each in SYSTEM_CONSTRAINTS}
 _SYSTEM_SKEWS = " and ".join(f"{name} with maxSkew {_SYSTEM[key].max_skew}" for key, name in _SPREAD_KEYS.items())
-# The fewest replicas of which one can be lost without losing all.
+# With fewer replicas, any loss is a total loss.
 _REPLICATED = 2
 
 _REMOVED = "remove the constraint"
@@ -164,7 +164,7 @@ def _names_both(constraints: Sequence[SpreadConstraint]) -> bool:
 
 
 def _lost_keys(template: Template, subject: Subject) -> list[str]:
-    # Kubernetes runs one pod where replicas is left out, unless an autoscaler sets it.
+    # Without replicas Kubernetes runs a single pod, unless an autoscaler sets it.
     spec = template.template.pod_spec
     if ((template.replicas or 1) < _REPLICATED and subject.scaler is None) or _names_both(spec.constraints):
         return []
@@ -264,7 +264,8 @@ def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
     without = replace(
         template, template=replace(template.template, spec=replace(spec, topology_spread_constraints=rest or None))
     )
-    # Without any constraint the scheduler's defaults apply again: nothing is lost, unless the platform asks for one.
+    # Without constraints the scheduler's defaults apply again, so nothing is lost unless the platform requires a
+    # constraint.
     if not rest:
         return not (_is_required(subject) and any(_required(without, subject)))
     if _is_spread_by_default(without, subject) and {*_lost_keys(without, subject)} - {*_lost_keys(template, subject)}:
@@ -287,7 +288,7 @@ def _on_its_node(placed: Placed, subject: Subject) -> _Why | None:
     Source: daemon/util/daemonset_util.go ``ReplaceDaemonSetPodNodeNameNodeAffinity``; scoring is skipped for one node.
     """
     constraint = placed.constraint
-    # Only the pod's own node counts then, so no other domain can be emptier, and one domain is enough.
+    # Then only the pod's own node counts, so no other domain can be emptier.
     alone = constraint.node_affinity_policy != IGNORE and (constraint.min_domains or 1) == 1
     if constraint.hard and (not alone or (constraint.max_skew or 0) < 1 or not _has_the_key(placed, subject)):
         return None
@@ -351,15 +352,15 @@ def _too_few(placed: Placed, subject: Subject) -> _Why | None:
         or not counts_own_pods_only(placed.constraint.selector, workload.selector)
     ):
         return None
-    # Old and new pods count together during a rollout; kinds with ways of their own may double their pods.
+    # Old and new pods count together during a rollout. Kinds with unknown strategies may double their pods.
     surges = workload.traits.surges
     most = replicas + (surge_of(workload.strategy, replicas) if surges else replicas if surges is None else 0)
-    # A soft constraint prefers another domain as soon as there is one pod, and be it one that is being replaced.
+    # A soft constraint prefers another domain as soon as a pod exists, even a pod being replaced.
     if (max_skew < most) if placed.constraint.hard else most > 1:
         return None
     everywhere = _is_everywhere(placed.constraint.topology_key or "", subject)
     if replicas == 1:
-        # A chart that starts with one replica is made for more.
+        # A chart with a single replica is made for more.
         if not everywhere or subject.lacks("horizontalpodautoscalers"):
             return None
         return _Why("has no effect on a single replica", "a single pod cannot spread, and no autoscaler adds replicas")

@@ -80,7 +80,7 @@ def _beside(subject: Subject) -> Iterator[RuleAnswer]:
     for (_, late, selector), alike in subject.while_time_is_left(_by_selector(subject).items()):
         if not (late or own is None):
             pods, others = _foreign(subject, selector, own, alike[0].template.template.labels)
-            # Else nobody knows whose they are.
+            # Otherwise their workload is unknown.
             if pods and not subject.out_of_time and (within := _on_counting_nodes(pods, alike, subject)):
                 yield _finding(alike, subject, (sum(pods.values()), within), others)
         elif subject.context.cluster.pods.count(namespace, selector):
@@ -232,7 +232,7 @@ def _others(workload: Workload, selector: Selector, own: Selector, index: ReadOn
 def _pods_of(theirs: Selector, counting: Selector, own: Selector, namespace: str, index: ReadOnlyIndex) -> Counts:
     """Return the counted pods of another workload, without the workload's own."""
     both = counting.joined(theirs.requirements)
-    # Most workloads differ in a label of their own; only others can share pods with this one.
+    # Most workloads differ in a label, so they cannot share pods with this workload.
     return index.pods.count(namespace, both) if _exclude(own, theirs) else foreign_pods(namespace, both, own, index)
 
 

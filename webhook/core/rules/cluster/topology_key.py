@@ -13,7 +13,7 @@ from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.text import one_line, plural, quoted
 
-# One node in so many is missed by the pods that it could take; fewer are for those who look after nodes.
+# Missing one node in 20 matters to the workload. Fewer matter only to the owners of the nodes.
 _NOTICED = 20
 
 
@@ -172,7 +172,7 @@ def _unknown(placed: Placed, key: str, ground: UsableNodes, subject: Subject) ->
     else:
         outcome = f"{placed.name} has no effect"
         detail = f"{compared} label {said}, and no node has it"
-    # A soft constraint over zones alone is harmless on a cluster in one place.
+    # A soft zone constraint is harmless in a cluster without zones.
     portable = key in PLACES and not placed.constraint.hard and softs == 1
     instead = closest_node_key(
         key, ground.view, well_known=not subject.policy.messages.name_keys(offline=subject.offline)
@@ -200,14 +200,14 @@ def _partial(placed: Placed, key: str, ground: UsableNodes, subject: Subject) ->
     if not lacking:
         return
     said = one_line(key)
-    # Pods of a DaemonSet tolerate what happens to nodes.
+    # Pods of a DaemonSet tolerate the taints of node conditions.
     passing = ground.tolerated_later if subject.workload.traits.on_every_node else ground.tolerated
     if lacking < total:
         lack, them = ("lacks", "it") if lacking == 1 else ("lack", "them")
         outcome = f"excludes {them}" if hard else f"puts {them} last"
         summary = f"{lacking} of {plural(total, 'usable node')} {lack} the label, so {placed.name} {outcome}"
         detail = f"{lacking} of {plural(total, 'usable node')} {lack} {said}; the scheduler does not count pods there"
-        # A few nodes may just be new; most of them without a key of the users' own may be on purpose.
+        # A few nodes may be new. If most nodes lack a custom key, it may select nodes on purpose.
         warns = hard and lacking * _NOTICED >= total and (key in ON_EVERY_NODE or 2 * lacking <= total)
     elif present & ground.usable & passing:
         return  # those that have it are only on their way out, or in

@@ -28,7 +28,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
 
 def _errors(subject: Subject) -> Iterator[RuleAnswer]:
     meta = subject.workload.meta
-    # Of a pod that is stored or admitted kube-apiserver has merged matchLabelKeys into the selectors.
+    # kube-apiserver has merged matchLabelKeys into the selectors of stored and admitted pods.
     merges = subject.offline and subject.workload.is_pod and not (meta.uid or meta.creation_timestamp)
     for template in subject.workload.templates:
         constraints = template.template.pod_spec.constraints
@@ -39,9 +39,9 @@ def _errors(subject: Subject) -> Iterator[RuleAnswer]:
         placed = [each for each in subject.placed if each.template is template]
         for error in validate_constraints(constraints, labels, path, subject.version):
             broken = broken_at(error, path, placed, subject)
-            # Upstream gives a key that is in both at [i][j], without naming the field.
+            # Upstream reports a duplicate key at [i][j], without the field.
             rule = _BY_FIELD[broken.field or "matchLabelKeys"].id
-            # What follows once the selector is right is no approval now, and nothing that Kubernetes says.
+            # Kubernetes reports this error only once the selector is valid, so the rule is not evaluated yet.
             if not reaches_template(subject.workload):
                 yield NotEvaluated(rule, UNREAD_TEMPLATE)
                 continue

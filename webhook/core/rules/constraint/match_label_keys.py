@@ -43,7 +43,7 @@ from webhook.core.workloads.workload import Workload
 # Without a cluster the rule speaks only if it would in each of these numbers of zones.
 _USUAL_ZONES = (2, 3)
 
-# Replicas, then zones: of 20 rollouts, how many ended further apart than maxSkew 1, and how far at most.
+# By replicas and zones: rollouts of 20 that ended beyond maxSkew 1, and the largest difference.
 # Source: tests/e2e/rollouts.py, Kubernetes 1.37.1, 22 November 2026; docs/rules/rollouts.md.
 SEEN: Mapping[int, Mapping[int, tuple[int, int]]] = {
     3: {2: (0, 1), 3: (16, 2), 4: (1, 2)},
@@ -58,7 +58,7 @@ SEEN: Mapping[int, Mapping[int, tuple[int, int]]] = {
     12: {2: (13, 4), 3: (13, 3), 4: (20, 3)},
 }
 ROLLOUTS_TRIED = 20  # so that what happens in one rollout of ten is seen with a probability of 88 %
-# If rarer than one rollout in ten, it is a note for whoever audits, not a warning.
+# Below one rollout in ten it is an audit note, not a warning.
 _NOTICED = 10
 
 
@@ -144,8 +144,8 @@ def _tells_revisions(placed: Placed) -> bool:
 
 
 def _wrong_kind(placed: Placed, field: str, key: str, kind: str, right: str) -> Finding:
-    # A StatefulSet replaces its pods in place: counted alone, a new revision may crowd into an occupied domain.
-    # kube-apiserver refuses pods with a key that is in the selector too.
+    # A StatefulSet replaces pods in place, so a revision counted alone may crowd an occupied domain.
+    # kube-apiserver refuses pods with the key in the selector too.
     there = {*(placed.constraint.match_label_keys or ()), *selected_keys(placed.constraint.selector)}
     said = f"{placed.name}: {kind} pods never have {key}"
     offered = right if right in {POD_TEMPLATE_HASH, ROLLOUTS_POD_TEMPLATE_HASH} and right not in there else None
@@ -199,7 +199,7 @@ def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[
     what = f"{placed.noun}s"
     seen = {domains: SEEN[replicas][domains] for domains in worst} if _is_counted(placed, subject) else {}
     apart = max((apart for _, apart in seen.values()), default=0)
-    # What was seen goes before what is possible: it is a number that nobody can doubt.
+    # A measured number convinces more than a possible number.
     if apart > max_skew:
         said = f"can differ by {apart}"
     elif _is_bound(placed, subject.workload):

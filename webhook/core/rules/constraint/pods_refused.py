@@ -38,7 +38,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     # No controller makes pods of pods and PodTemplates.
     if workload.group_kind in (POD, POD_TEMPLATE):
         return ()
-    # For most workloads a first look shows that nothing is refused.
+    # A quick check covers most workloads.
     plain = workload.built_in and not _is_long(workload) and subject.plainly_right
     if plain and all(each.template.pod_spec.affinity is None for each in workload.templates):
         return ()
@@ -74,13 +74,13 @@ def _of_template(template: Template, subject: Subject) -> Iterator[RuleAnswer]:
     placed = [each for each in subject.placed if each.template is template]
     late = [each for each in refusals(workload, template, version) if each.late]
     for each in late:
-        # What follows once the selector is right is no approval now, and nothing that Kubernetes says.
+        # Kubernetes reports this error only once the selector is valid, so the rule is not evaluated yet.
         yield (
             _finding(each, placed, subject) if reaches_template(workload) else NotEvaluated(REFUSED.id, UNREAD_TEMPLATE)
         )
     if late:
         return
-    # Keys, and the selectors that they are merged into.
+    # Keys with their merged selectors.
     joined = [(term.match_label_keys or (), selector) for _, term, selector in terms]
     if gates.MERGES_SPREAD_KEYS.holds(version):
         own = (each.constraint for each in placed)
@@ -203,7 +203,7 @@ def _once(
             continue
         value = labels[key]
         named = any(each.operator == "In" and {*each.values} == {value} for each in asked)
-        # The selector asks for exactly the value that the pods have, so the key adds nothing.
+        # The selector requires exactly the value of the pods, so the key adds nothing.
         if not is_placeholder(value) and named and all(is_refused(each) or each.matches(labels) for each in asked):
             keys.remove(key)
         else:

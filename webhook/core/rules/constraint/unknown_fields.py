@@ -25,10 +25,10 @@ from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_text import one_field
 
-# A fix of one line; longer values are renamed in words.
+# A fix is a single line, so longer values are renamed in words.
 _MAX_WRITTEN_CHARS = 80
 _CONSTRAINT = re.compile(rf"(?:.*\.)?{CONSTRAINTS}\[\d+\]", re.DOTALL)
-# Where other fields of Kubernetes have these names; an unknown one there has nothing to do with constraints.
+# Other fields of Kubernetes have these names here, unrelated to constraints.
 _OTHERS = re.compile(r"affinity|volume", re.IGNORECASE)
 _REQUIRED = ("maxSkew", "topologyKey", "whenUnsatisfiable")
 

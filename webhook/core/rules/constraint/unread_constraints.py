@@ -36,14 +36,14 @@ _FIELDS = ("maxSkew", "topologyKey", "whenUnsatisfiable")
 _NAME = CONSTRAINTS.lower()
 _USUAL_LETTERS = 64  # of a field
 _SLIPS = 3  # letters that a misspelt name may be off; cases, hyphens and underscores do not count
-# Deeper and larger than any object that people write; looking at so many values takes about a second.
+# Deeper and larger than any hand-written object. Searching this many values takes about a second.
 _MAX_LEVELS = 128
 _MAX_VALUES = 300_000
 _TOO_LARGE = Reason(f"more than {_MAX_VALUES:,} lists and mappings in an object, or {_MAX_LEVELS} levels")
 _MAX_PLACES_TOLD = 16  # places of one object, items of a list counted once: more have one cause, a generator's
 _MAX_PLACES_NAMED = 3  # places where the constraints may belong: the nearest
 _MAX_FIX_CHARS = 500  # of a fix: a whole line of configuration, with two paths and a kind from outside
-# What is no part of the object as somebody wrote it.
+# Parts not written by the author.
 _PASSED = frozenset({("status",), ("metadata", "managedFields"), ("metadata", "annotations"), ("metadata", "labels")})
 _PATTERNS = (".kyverno.io", ".gatekeeper.sh")
 _NO_PODS = frozenset({"apiextensions.k8s.io", "admissionregistration.k8s.io"})
@@ -108,7 +108,7 @@ def _answers(of: Written) -> Iterator[RuleAnswer]:
         return
     unread = [each for each in places if not any(path_matches(path, each.steps) for path in read)]
     if has_template(api_version, kind, embedded):
-        # Where constraints belong, `unknown-field` speaks of a name that is a letter or two off.
+        # In the right place, `unknown-field` reports a misspelt name.
         unread = [
             each
             for each in unread
@@ -218,7 +218,7 @@ def _of_no_kind(of: Written, kind: str) -> Finding:
     pairs = (("apiVersion", of.api_version, api_version), ("kind", of.kind, kind))
     edits = tuple(Edit(path, right) for path, written, right in pairs if written != right)
     texts = [f"{edit.path}: {edit.value}" for edit in edits]
-    # Older versions filled in a selector; today's want one.
+    # Older versions defaulted the selector. Current versions require it.
     selects = group != "apps" or isinstance(value_at_layout_path(of.value, "spec.selector"), Mapping)
     return Finding(
         rule=UNREAD.id,

@@ -24,7 +24,7 @@ UNREAD_TEMPLATE = Reason("template (kube-apiserver does not validate it while sp
 _FIELD = re.compile(r"\[(\d+)\](?:\.(\{[^}]*\}|\w+))?(.*)", re.DOTALL)
 _ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 _POLICIES = (HONOR, IGNORE)
-# A value that differs from one of the API's by so many letters, hyphens and cases aside, was meant to be that one.
+# Within this many wrong letters, hyphens and case aside, a value was meant to be the API's.
 _SLIPS = 2
 _MOST_KEYS = 64  # of one constraint; with more the fix is said in words
 _MAX_COMPARED_LETTERS = 32  # that are compared: the longest value has 14, and comparing takes time for each letter
@@ -42,11 +42,11 @@ _DIGITS = re.compile(r"[-+]?[0-9]{1,10}", re.ASCII)
 _LIST = "[]v1.TopologySpreadConstraint"
 _MOST_TEXT_CHARS = 4096  # of a text, to see what it was meant to be
 _COMPOSITE = ("[]", "map[", "v1.")  # how Go's names of lists, maps and structs begin
-# What a Helm template prints of a list or a mapping without toYaml. Source: Go fmt ``printValue``, the verb %v.
+# A list or mapping printed by a Helm template without toYaml. Source: Go fmt ``printValue``, the verb %v.
 _GO_TEXT = re.compile(r"\s*\[*map\[(?:\]|[^\]\s:]+:)")
-# Text that is YAML or JSON itself: an item, a key, or a bracket.
+# Text in YAML or JSON: an item, a key, or a bracket.
 _YAML_TEXT = re.compile(r"^[ \t]*(?:-\s|[\w./\"'-]+:(?:\s|$)|\[|\{(?!\{))", re.MULTILINE)
-# Paths whose values are label keys or values.
+# Paths of label keys and values.
 _LABEL_TEXTS = re.compile(r"\.(?:labels|matchLabels|nodeSelector)[.\[][^\[\]]+\]?|\.(?:values|matchLabelKeys)\[\d+\]")
 _POSITIVE = {"maxSkew", "minDomains"}
 _MAX_INT32 = 2**31 - 1  # maxSkew and minDomains are of this type
@@ -160,7 +160,7 @@ def _keys_without_selector(broken: Broken) -> Fix:
 def _key(broken: Broken) -> Fix:
     placed, key = broken.placed, str(broken.error.bad_value)
     keys, where = placed.constraint.match_label_keys or (), f"{placed.path}.matchLabelKeys"
-    # Each key has an error, and could stand there as often as there are keys.
+    # Each key has an error and may repeat, so the work would be quadratic.
     looked = enumerate(keys) if len(keys) <= _MOST_KEYS else ()
     paths = tuple(Edit(f"{where}[{index}]") for index, each in looked if each == key)
     return Fix(f"remove {one_line(flow_scalar(key), 80)} from matchLabelKeys", paths)
@@ -209,8 +209,7 @@ def _pair(placed: Placed) -> tuple[str, str]:
     return placed.constraint.topology_key or "", placed.constraint.when_unsatisfiable or ""
 
 
-# By the path below the constraint and the kind of error: what mends a field that is forbidden does not mend one that is
-# too long.
+# By the path below the constraint and the kind of error, because each kind needs its own fix.
 _FIXES: Mapping[tuple[str, ErrorType], Callable[[Broken], Fix]] = {
     ("maxSkew", ErrorType.INVALID): lambda broken: changes(broken.placed, maxSkew=1),
     ("topologyKey", ErrorType.REQUIRED): lambda _: Fix(
@@ -222,7 +221,7 @@ _FIXES: Mapping[tuple[str, ErrorType], Callable[[Broken], Fix]] = {
     ("nodeTaintsPolicy", ErrorType.NOT_SUPPORTED): _policy,
     ("matchLabelKeys", ErrorType.FORBIDDEN): _keys_without_selector,
     ("matchLabelKeys[]", ErrorType.INVALID): _key,
-    # Upstream gives a key that stands in both at [i][j], without naming the field.
+    # Upstream reports a duplicate key at [i][j], without the field.
     ("[]", ErrorType.INVALID): _key,
     ("labelSelector.matchLabels", ErrorType.INVALID): _label_selector,
     ("labelSelector.matchExpressions[].key", ErrorType.INVALID): _label_selector,

@@ -19,7 +19,7 @@ from webhook.core.workloads.workload import Workload
 
 _UNKNOWN = re.compile(r'unknown field "(.*)"', re.DOTALL)
 _TEMPLATE = "v1.PodTemplateSpec"
-# A pod template, and fields of a constraint that slipped into it.
+# The fields of a pod template, and misplaced fields of a constraint.
 _PARTS = frozenset({"metadata", "spec", *SpreadConstraint.__struct_encode_fields__})
 
 
@@ -79,7 +79,7 @@ class Written(Struct, frozen=True, kw_only=True, dict=True):
         for template in workload.templates:
             path = template.path.removesuffix(".")
             written = value_at(self.value, path)
-            # Of a part of a pod, which operators complete, nobody knows all fields.
+            # Operators complete a part of a pod, so its other fields are unknown.
             if not isinstance(written, dict) or not written.keys() <= _PARTS:
                 continue
             if is_plain(written, go_type(_TEMPLATE, RECORDED)):

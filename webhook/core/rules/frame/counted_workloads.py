@@ -17,11 +17,11 @@ from webhook.core.text import quoted
 from webhook.core.workloads.kinds import REVISION_LABELS, group_kind
 from webhook.core.workloads.workload import Workload, namespace_of
 
-# Labels that no two workloads share: a constraint that matches on one counts one revision, or one Job.
+# No two workloads share these labels. A constraint with such a label counts a single revision or Job.
 OWN_LABELS = REVISION_LABELS | {*JOB_LABELS}
 LATE_LABELS = Reason("labels added after the template")
 NO_SELECTOR = Reason("its own pods (the kind has no selector)")
-# A constraint that counts more workloads than this counts half the namespace; each look takes time.
+# Beyond this, a constraint counts half the namespace, and each comparison takes time.
 _MAX_COMPARED_WORKLOADS = 16
 # Of an operator's workloads: shards are left out later, so all of them have to be seen first.
 _MAX_COMPARED_SHARDS = 256

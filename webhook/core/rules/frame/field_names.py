@@ -24,7 +24,7 @@ _FIELDS = (CONSTRAINTS, *sorted(CONSTRAINT_FIELDS), *sorted(SELECTOR_FIELDS), *s
 _SLIPS = 2  # letters that a misspelt name may be off; cases do not count
 # Shorter names are skipped: two wrong letters leave too little to recognise.
 _BY_LETTERS = {each.lower(): each for each in _FIELDS if len(each) // 2 > _SLIPS}
-# No longer name is near to one of ours; comparing takes time for each letter, and whoever writes it chooses how many.
+# A longer name resembles no field. Comparing takes time per letter, and the author chooses the length.
 _MAX_COMPARED_LETTERS = 2 * len(CONSTRAINTS)
 _MIN_PART_LETTERS = 4  # of a name that is a part of a field's, as `skew` is of maxSkew
 _SHARED_START = 0.6  # the part of a field's name that another ending keeps: `whenUnsatisfied`

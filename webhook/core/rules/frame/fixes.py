@@ -22,7 +22,7 @@ from webhook.core.rules.frame.subject import Placed
 from webhook.core.text import constraint_name
 from webhook.core.yaml_text import plain
 
-# The longest text of a fix: longer than with any selector that people write.
+# The longest text of a fix. No hand-written selector needs more.
 _MAX_FIX_CHARS = 500
 _VERBS = frozenset({"add", "remove", "set", "move", "rename", "run"})
 
@@ -57,7 +57,7 @@ class Fix(Struct, frozen=True):
 def all_of(fixes: Iterable[Fix]) -> Fix:
     """Combine fixes that only help together."""
     several = [each for each in fixes if each != Fix()]
-    # What a later edit overwrites would only be read by people, and puzzle them.
+    # Instructions for overwritten fields would confuse readers.
     needed = [each for index, each in enumerate(several) if not _is_overwritten(each, several[index + 1 :])]
     if len(needed) < 2:
         return needed[0] if needed else Fix()

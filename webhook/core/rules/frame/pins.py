@@ -91,7 +91,7 @@ def _too_many(rule: str, placed: Placed, subject: Subject) -> Finding | None:
         detail=detail,
         fix=remedy,
         key=placed.key,
-        # Of what an autoscaler may ask for one day nobody is bothered.
+        # Possible replicas of an autoscaler are no reason to warn.
         warns=None if most < (stated or 0) else False,
     )
 

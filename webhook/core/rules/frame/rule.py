@@ -22,9 +22,9 @@ from webhook.core.rules.frame.as_written import Written
 from webhook.core.rules.frame.fixes import Fix
 from webhook.core.rules.frame.subject import Placed, Subject
 
-# Kinds that keep no number of pods running, or one on each node.
+# Replicas of a workload without pods to spread.
 NO_REPLICAS = frozenset({0, 1})
-# The API recommends at most 120 characters a warning; beyond 4,096 in all, kube-apiserver truncates each.
+# The API recommends at most 120 characters per warning. Beyond 4,096 in all, kube-apiserver truncates each.
 WARNING_CHARS = 120
 
 

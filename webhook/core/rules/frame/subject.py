@@ -172,7 +172,7 @@ class Subject(Computing, frozen=True, kw_only=True):
         """Why nothing of the cluster can be looked at for this object, whatever time there is."""
         if self.context.age() > self.policy.max_staleness_seconds:
             return Missing.STALE.reason
-        # Each selector is counted, and whoever writes the pod chooses how many.
+        # Each selector is counted, and the author of the pod chooses their number.
         return self._limit
 
     @property

@@ -30,12 +30,12 @@ from webhook.core.workloads.workload import Template
 # Beyond this many findings with edits, further fixes are reported untried: each takes a second look at the templates.
 # While a request waits there is less time for it.
 _MAX_TRIED_FIXES, _MAX_TRIED_FIXES_OFFLINE = 16, 200
-# A trial asks of every constraint and key anew: 16 trials of 31 constraints with as many keys took 1.4 s. So many are
-# asked of in all trials while a request waits, which is 10 trials of two constraints with two keys each. Offline, 128
-# wrong constraints in 20 KB took 5 s before this was bounded.
+# A trial evaluates every constraint and key again: 16 trials of 31 constraints with 31 keys took 1.4 s. This bounds
+# their number in all trials. While a request waits, it allows 10 trials of two constraints with two keys. Offline, 128
+# wrong constraints in 20 KB took 5 s without it.
 _MAX_ASKED_OF, _MAX_ASKED_OF_OFFLINE = 64, 4096
 _ITEM = re.compile(r"^.*topologySpreadConstraints\[\d+\]", re.DOTALL)
-# Each is an evaluation of the whole object; the edits of others are left out. One fix of a very large object is tried.
+# Each trial evaluates the whole object. Further fixes lose their edits. A very large object gets a single trial.
 _MAX_TRIED_FIXES_OF_OBJECT, _MAX_TRIED_BYTES = 16, 2**19
 
 
@@ -76,7 +76,7 @@ class _Before:
 
     def more(self, left: Sequence[Finding]) -> list[Finding]:
         """Return findings of rules with more findings than before. Edits can change the keys of findings."""
-        # Compared by number: an edit of the key that identifies a finding must not make it look new.
+        # Compare numbers, because an edit of a finding's key must not make it look new.
         grown = Counter(each.rule for each in left) - Counter(each.rule for each in self.findings)
         return [each for each in left if each.rule in grown]
 
@@ -169,13 +169,13 @@ def tried_as_a_whole(
         with _untried(_UNREADABLE, DecodeError):
             left = before.after(again(changed))
         new = (each for each in left if before.is_new(each))
-        # A finding of the same rule counts in whatever mode: the fix has not done what it says.
+        # A finding of the same rule counts in any mode, because the fix did not work.
         told = next((each for each in new if each.rule == finding.rule or warns(each)), None)
         if told is not None:
             return _for_people(finding, f"{_BRINGS} {told.rule}", f"; then {told.rule}: {told.summary}")
         return _for_people(finding, _STAYS) if before.stays(finding, left) else finding
 
-    # Each trial asks all rules again, and whoever writes the object chooses how many there are.
+    # Each trial evaluates all rules again, and the author of the object chooses their number.
     late = {id(each): _for_people(each, _MANY) for each in editing[most:]}
     rest = (late.get(id(each), each) for each in before.findings)
     return _all_tried(rest, editing[:most], attempt)
@@ -209,7 +209,7 @@ def tried_in_templates(
             return finding
         left = before.after(ask(later))
         more = before.more(left)
-        # Where items of a list went, the paths of what follows are no longer those of the object before.
+        # Removed list items change the paths of later items.
         can_join = joins and not any(each.value is None and each.path.endswith("]") for each in fix.edits)
         if more and can_join and all(_is_beside(fix, each.edits) for each in more):
             joined = all_of((fix, *(Fix(each.fix, each.edits) for each in more)))

@@ -61,7 +61,7 @@ class UsableNodes:
         """The nodes counted by the scheduler for the constraint."""
         constraint, nodes = placed.constraint, self.view.live
         for each in self.template.template.pod_spec.constraints:
-            # The scheduler filters by hard constraints and scores by soft ones: neither looks at the keys of the other.
+            # The scheduler filters by hard and scores by soft constraints. Neither reads the keys of the other.
             if each.hard is constraint.hard:
                 nodes &= self.view.column(each.topology_key or "").present
         if constraint.topology_key == HOSTNAME and not constraint.hard:

@@ -106,11 +106,11 @@ def _worst(rooms: Sequence[ConstraintRoom], of: CandidateNodes) -> tuple[int, Co
 
 def _blamed(case: TemplateUnderRule, admitted: int, tally: ConstraintRoom) -> Finding | None:
     """The finding, if the constraint and something else together are to blame."""
-    # With no room for one more pod, constraints are not what keeps it out.
+    # Without room for another pod, capacity is the cause.
     if not case.has_room(admitted + 1):
         return None
     named = dict(_restrictions(case.placed[0].template, case.places.problem.pod.pod_spec))
-    # Each restriction is lifted alone first, to blame the right one; then all, in case they act together.
+    # Lift each restriction alone to blame the right restriction, then all, in case they act together.
     for part in (*((each,) for each in Restriction if each in named), tuple(Restriction)):
         what_if = candidate_nodes(case.places, without=part)
         then = _worst(constraint_rooms(case.places.hard, what_if, case.places.problem), what_if)

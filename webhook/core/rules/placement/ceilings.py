@@ -68,7 +68,7 @@ def _rises(case: TemplateUnderRule, tally: ConstraintRoom, minimum: int) -> bool
     """Whether the replicas suffice to lift every other domain above the minimum and pass maxSkew."""
     if case.wanted <= tally.limit.max_skew:
         return False
-    # What it takes to lift all others above the minimum: before that, the tainted domain holds nothing down.
+    # The pods needed to lift all others above the minimum. Until then, the tainted domain limits nothing.
     missing = sum(
         domains * (minimum + 1 - cell.pods)
         for cell, domains in tally.cells.items()

@@ -9,7 +9,7 @@ from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswe
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.frame.case import PlacementRule, TemplateUnderRule
 from webhook.core.rules.placement.frame.shortfall import (
-    Question,
+    Placement,
     Shortfall,
     missing,
     rollout,
@@ -95,7 +95,7 @@ def _finding(rule: PlacementRule, short: Shortfall, said: str, promise: str) -> 
     often = stuck is not None and stuck >= threshold
     at_most = short.at_most if often else Mode.AUDIT
     path, change = suggested(short)
-    stay = short.case.stay if short.question is Question.MISSING else ""
+    stay = short.case.stay if short.placement is Placement.MISSING else ""
     return Finding(
         rule=rule.id,
         path=path,

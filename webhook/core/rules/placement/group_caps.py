@@ -39,11 +39,10 @@ from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import Template, Workload, compiled, namespace_of
 
-# Each is placed in several domains, while others wait; a shard has no more than 20 pods.
+# Each pod is placed in several domains while others wait. A shard has at most 20 pods.
 _MOST_LED, _MOST_DOMAINS = 64, 8
-# Whoever writes groups decides how many caps there are. What is in line is counted in pods that are placed, which take
-# 60 µs each beside 5,000 nodes; a domain takes as long as seven more. So are caps over nodes and three zones, of a
-# workload of 22 pods.
+# The author of a group chooses the number of caps. Unit: placed pods, 60 µs each with 5,000 nodes. A domain costs as
+# much as seven pods. Caps over nodes and three zones of a workload of 22 pods reach the limit.
 _MOST_IN_LINE, _A_DOMAIN = 320, 7
 _OWNER_KINDS = ("statefulsets", "deployments", "replicasets")
 _MAX_OWNERS = 400  # more than a group has shards
@@ -94,7 +93,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     workload = subject.workload
     missing = subject.lacks("nodes", "pods", RESOURCE)
     if missing is not None:
-        # Of a workload that no group can be about, nothing is missing.
+        # No group applies to the workload, so nothing is missing.
         could_speak = workload.traits.replicated and workload.replicas not in NO_REPLICAS
         return (NotEvaluated(GROUP_CAP.id, missing),) if could_speak else ()
     return _of_templates(subject, subject.context.cluster)
@@ -150,13 +149,13 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
     if isinstance(coming, Reason):
         yield NotEvaluated(GROUP_CAP.id, coming)
         coming = None
-    # What others do after it is theirs to mend, where it has its part of the plan.
+    # If it has its part of the plan, later pods of others are their own fault.
     placed_after = coming is not None and not _is_planned(of, template, subject)
     others = tuple(subject.while_time_is_left(_lacking(of, subject, index))) if placed_after else ()
     for cap in of.group.caps:
         column, selector = index.nodes.view().column(cap.topology_key), _counted_by(of, cap)
         counts = index.pods.count(of.group.namespace, selector)
-        # The pods without a node count too; without a selector of its own, a cap's share is not of what is counted.
+        # Pods without a node count too. Without its own selector, a cap is a share of the expected pods.
         counted = (
             sum(counts.values()) + index.pods.count_waiting(of.group.namespace, selector)
             if cap.selector is not None
@@ -361,7 +360,7 @@ def _lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator
         yield _Lacking(_ANY_NUMBER, unknown=Reason(missing))
     mine, namespace = (*workload.group_kind, workload.meta.name), namespace_of(workload.meta.namespace)
     for owner in index.owners.matching(namespace, of.selector, _MAX_OWNERS):
-        # Of a custom resource it is its operator that says which pods it gets, by workloads that are here too.
+        # The operator of a custom resource creates workloads for its pods, and these are here too.
         if owner.spec and (*group_kind(owner.api_version, owner.kind), owner.meta.name) != mine:
             pods = _missing(owner, namespace, index)
             found += pods > 0

@@ -91,7 +91,7 @@ def feasibility(subject: Subject) -> Feasibility | None:
     pod = after_admission(template, namespace, beside, posted=subject.offline).pod
     if not any(constraint.hard for constraint in pod.pod_spec.constraints):
         return None
-    # In a review the user waits, and reads one line: the smallest fix is enough.
+    # In a review the user waits and reads a single line, so the smallest fix is enough.
     explanation = explain_pod(
         problem_of(pod, beside),
         brief=not subject.offline,

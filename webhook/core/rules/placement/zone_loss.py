@@ -42,7 +42,7 @@ ZONE_LOSS = PlacementRule(
     ),
     of_template=evaluate,
     concerns=concerns,
-    # What does not fit today needs no word of what a loss would cost.
+    # If pods do not fit today, a loss does not matter.
     unless_warned=True,
     highest_on_pods=Mode.WARN,
 )
@@ -50,7 +50,7 @@ ZONE_LOSS = PlacementRule(
 
 def _finding(case: TemplateUnderRule, loss: Loss) -> Finding:
     placed = loss.placed
-    # At admission nobody is told of what is only audited, and finding a remedy takes as long as finding the loss.
+    # At admission audit notes have no reader, and finding a remedy takes as long as finding the loss.
     read = case.subject.offline or mode_for(case.subject.policy, ZONE_LOSS.id, ZONE_LOSS.mode, ZONE_LOSS.since) in _TOLD
     remedy = _remedy(case, loss) if read else Remedy()
     name = f"zone {quoted(loss.zone, 40)}" if case.subject.policy.messages.name_domains(ZONE) else "a zone"

@@ -123,7 +123,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
     ) -> bool:
         if self.has_claims:
             return self._fits_in_turn(start, hard, replicas, likely=likely)
-        # Pods that run keep their places, and only the others need one.
+        # Running pods stay, and only the others need a node.
         staying = 0 if start.anew else self.running
         if lost and staying:
             is_lost = node_sets.flags(lost, self.places.problem.nodes.size)
@@ -199,7 +199,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         return (largest, self.wanted) if admitted < self.wanted < largest else (largest,)
 
 
-# Rules also ask about a few more pods than there will be; that many more on one node are taken to find no room.
+# Rules also test a few more pods. Beyond this many on a node, assume no room.
 _MORE_ON_A_NODE = 16
 POD_GROUP = Reason("pods of a PodGroup (schedulingGroup), which are scheduled all together or not at all")
 _IGNORES = frozenset({None, IGNORE})
@@ -280,7 +280,7 @@ def _places(
     """Return the cluster facts for the pods of this template. None if a selector is invalid."""
     workload, labels = subject.workload, template.template.labels
     keys = {key for each in placed for key in selected_by(each.constraint)}
-    # True for a label that differs between revisions: with such a key, pods of no other workload count.
+    # True for a revision label. With such a key, no other workload counts.
     late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}
     pod = subject.admitted(template, index)
     now = index.taken_at or subject.context.now

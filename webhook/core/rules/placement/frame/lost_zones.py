@@ -15,8 +15,8 @@ from webhook.core.placement.proofs.workload_problem import CountedConstraint
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.frame.case import TemplateUnderRule
 
-# Kubernetes puts them on every node that it does not hear of: one keeps pods off, the other takes those there away,
-# unless they tolerate it for ever.
+# Kubernetes adds both to unreachable nodes. The first keeps pods off, the second evicts pods that do not tolerate it
+# for ever.
 _KEEPS_OFF = Taint(key=TAINT_UNREACHABLE, effect=NO_SCHEDULE)
 _EVICTS = Taint(key=TAINT_UNREACHABLE, effect=NO_EXECUTE)
 

@@ -58,7 +58,7 @@ def first_that_helps(
     for target in case.targets(admitted):
         for each in tried:
             if (target == case.targets(admitted)[0] or each.is_last_word) and case.fits(each.hard, target):
-                # A fix must not trade one finding for another.
+                # A fix must not replace a finding with another.
                 if not brings(case.with_hard(each.hard)) or brings(case):
                     return each
                 more = _and_honoring(case, each)

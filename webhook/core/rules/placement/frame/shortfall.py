@@ -43,7 +43,7 @@ _TRIAL = Effort(states=1000)  # of one change
 _MAX_FIXES_TRIED, _MAX_FIXES_TRIED_OFFLINE = 12, 30
 
 
-class Question(Enum):
+class Placement(Enum):
     """The pods to place: the missing pods, all from scratch, or all in a rolling update."""
 
     MISSING = auto()
@@ -51,7 +51,7 @@ class Question(Enum):
     ROLLOUT = auto()
 
 
-_PODS = {Question.MISSING: missing_pods, Question.ANEW: all_pods_recreated, Question.ROLLOUT: rollout_pods}
+_PODS = {Placement.MISSING: missing_pods, Placement.ANEW: all_pods_recreated, Placement.ROLLOUT: rollout_pods}
 
 
 class Shortfall(Struct, frozen=True):
@@ -59,7 +59,7 @@ class Shortfall(Struct, frozen=True):
 
     Attributes:
         case: The template in the cluster.
-        question: The pods to place.
+        placement: The pods to place.
         replicas: The requested pods. The autoscaler's maximum if the replicas fit.
         staying: The running pods.
         found: The simulation.
@@ -69,7 +69,7 @@ class Shortfall(Struct, frozen=True):
     """
 
     case: TemplateUnderRule
-    question: Question
+    placement: Placement
     replicas: int
     staying: int
     found: Simulation
@@ -102,7 +102,7 @@ def missing(case: TemplateUnderRule) -> Shortfall | Reason | None:
     for replicas in dict.fromkeys((case.wanted, case.most)):
         if case.fits_now(replicas):
             continue
-        found = _shortfall(case, Question.MISSING, replicas)
+        found = _shortfall(case, Placement.MISSING, replicas)
         if found is not None:
             return found
     return None
@@ -110,11 +110,11 @@ def missing(case: TemplateUnderRule) -> Shortfall | Reason | None:
 
 def rollout(case: TemplateUnderRule) -> Shortfall | Reason | None:
     """The shortfall in a rolling update of the running pods, as in `missing`."""
-    return _shortfall(case, Question.ROLLOUT, case.wanted) if case.running else None
+    return _shortfall(case, Placement.ROLLOUT, case.wanted) if case.running else None
 
 
-def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Shortfall | Reason | None:
-    came = _coming(case, question, case.placed[0].template, replicas)
+def _shortfall(case: TemplateUnderRule, placement: Placement, replicas: int) -> Shortfall | Reason | None:
+    came = _coming(case, placement, case.placed[0].template, replicas)
     if came.unknown:
         return Reason(f"unknown: {came.unknown}")
     found = _simulated(case, came) if came.batches else None
@@ -127,11 +127,11 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
     pods = [each.problem.pod for each in came.batches]
     devices = any(each.pod_spec.resource_claims for each in pods)
     makes_room = victims is not None or (rolling and any(map(may_preempt, pods)))
-    # What is stuck of a Job goes on when one of its pods completes.
+    # A stuck Job goes on when a pod completes.
     goes_on = case.subject.workload.traits.completes and found.outcome is PlacementOutcome.STUCK
     told = why is Cause.SPREAD and replicas == case.wanted and not (case.grows or devices or makes_room or goes_on)
     mode = Mode.DENY if told else Mode.AUDIT
-    return Shortfall(case, question, replicas, came.staying, found, why, mode, victims)
+    return Shortfall(case, placement, replicas, came.staying, found, why, mode, victims)
 
 
 def _simulated(case: TemplateUnderRule, came: PodsToPlace) -> Simulation | Reason | None:
@@ -149,7 +149,7 @@ def _effort(case: TemplateUnderRule) -> Effort:
     return _OFFLINE if case.subject.offline else _WAITING
 
 
-def _coming(case: TemplateUnderRule, question: Question, template: Template, replicas: int) -> PodsToPlace:
+def _coming(case: TemplateUnderRule, placement: Placement, template: Template, replicas: int) -> PodsToPlace:
     subject, own = case.subject, case.once(_own_pods)
     workload = subject.workload
     if own is None:
@@ -163,7 +163,7 @@ def _coming(case: TemplateUnderRule, question: Question, template: Template, rep
         own=own,
         applied=case.once(_is_applied),
     )
-    return _PODS[question](source, replicas, subject.context.with_index(case.index))
+    return _PODS[placement](source, replicas, subject.context.with_index(case.index))
 
 
 def _own_pods(case: TemplateUnderRule) -> Selector | None:
@@ -191,7 +191,7 @@ def _unknown_labels(case: TemplateUnderRule) -> str:
     unknown = asked - labels_at_creation(workload, template.template).keys()
     if any(may_be_created_with(workload, key) for key in unknown):
         return "the labels its controller adds, which the constraints select"
-    # The next pod may be of the revision that runs, which its ReplicaSet has.
+    # The next pod may belong to the running revision, known by its ReplicaSet.
     by_revision = workload.traits.in_replica_sets and workload.traits.revision in asked and case.once(_is_applied)
     return case.index.lacks("replicasets") if by_revision else ""
 
@@ -227,7 +227,7 @@ def _that_helps(short: Shortfall, template: Template) -> Changes | None:
             placed.index: room.column.domain_count(room.domains.counting)
             for room, placed in zip(case.rooms, case.placed, strict=True)
         },
-        revision=case.subject.workload.traits.revision or "" if short.question is Question.ROLLOUT else "",
+        revision=case.subject.workload.traits.revision or "" if short.placement is Placement.ROLLOUT else "",
         pairs=case.subject.offline,
     )
     most = _MAX_FIXES_TRIED_OFFLINE if case.subject.offline else _MAX_FIXES_TRIED
@@ -242,9 +242,9 @@ def _always_fit(short: Shortfall, template: Template) -> bool:
     """Whether every order places all pods of the template, next to running pods and from scratch."""
     case = short.case
     effort = _TRIAL if case.subject.offline else _WAITING
-    anew = (Question.ANEW,) if case.running else ()
-    for question in dict.fromkeys((Question.MISSING, short.question, *anew)):
-        came = _coming(case, question, template, short.replicas)
+    anew = (Placement.ANEW,) if case.running else ()
+    for placement in dict.fromkeys((Placement.MISSING, short.placement, *anew)):
+        came = _coming(case, placement, template, short.replicas)
         if came.batches and not always_fits(came.game(), effort):
             return False
     return True
