@@ -1,1 +1,1 @@
-"""Changes of constraints that help pods without a node: candidates, trials on one pod, and texts."""
+"""Helpful changes of constraints for pods without a node: candidates, trials on a single pod, and texts."""

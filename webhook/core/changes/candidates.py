@@ -1,6 +1,6 @@
-"""Find changes of constraints that help pods without a node, the smallest first. Each is tested before it is offered.
+"""Find helpful changes of constraints for pods without a node, the smallest first. Each is tested before it is offered.
 
-- For one pod (`pod_fixes`): after the change, its filters leave a node. Later pods can still wait.
+- For a single pod (`pod_fixes`): after the change, its filters leave a node. Later pods can still wait.
 - For all pods of a workload (`Candidates`): the caller tests each change with all pods. A looser constraint is not
   always better. A larger maxSkew can let other orders get stuck.
 """
@@ -29,7 +29,7 @@ from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import CountedConstraints, DomainCounts
 from webhook.core.scheduler.problem import Problem
 
-# The largest maxSkew that the API accepts. It limits nothing.
+# The largest maxSkew in the API. It limits nothing.
 _NO_LIMIT = 2**31 - 1
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -75,7 +75,7 @@ class Candidates(Struct, frozen=True, kw_only=True):
     first: Sequence[Changes] = ()
 
     def helpful(self, fits: Callable[[Changes], bool]) -> Iterator[Changes]:
-        """Yield the changes with which all pods fit, first those that keep the pods spread.
+        """Yield the changes after which all pods fit. Changes that keep the pods spread come first.
 
         For each field, only the first helpful value. Two changes, or all constraints, only if no single change helps.
         """
@@ -119,7 +119,7 @@ def _first(candidates: Iterable[Changes], fits: Callable[[Changes], bool]) -> It
 
 
 class PodFix(Struct, frozen=True):
-    """Changes after which some node admits the pod.
+    """Changes of constraints, and the nodes that then admit the pod.
 
     Attributes:
         changes: The changes.
@@ -136,7 +136,7 @@ class PodFix(Struct, frozen=True):
 
 
 class Narrowing(Struct, frozen=True, kw_only=True):
-    """Selectors with which constraints count only the pod's own workload.
+    """Selectors for only the pods of the pod's own workload.
 
     Attributes:
         selectors: The selectors, by the constraint's index in the pod.
@@ -158,8 +158,8 @@ def change_problem(problem: Problem, change: Callable[[Problem], Problem]) -> Pr
 def pod_fixes(problem: Problem, narrowing: Narrowing | None = None, *, well_known: bool = False) -> Iterator[PodFix]:
     """Yield fixes for a pod without an admitting node, smallest first. None if only a change of the cluster helps.
 
-    Misspelt keys come first, with another change if necessary. Then changes of one constraint, then the same change in
-    all. The iterator tests each fix on demand.
+    Misspelt keys come first, with another change if necessary. Then changes of single constraints, then the same change
+    in all. The iterator tests each fix on demand.
 
     Args:
         problem: The pod and the cluster.
@@ -191,7 +191,7 @@ def _loosened(problem: Problem, declared: Sequence[int]) -> Iterator[PodFix]:
                 return
             yield _if_it_helps(problem, declared, changes) if changes else None
 
-    # Change one constraint at a time first. A change of all gives up more.
+    # Change single constraints first. A change of all gives up more.
     yield from first_stage(tried([[index] for index in declared]), tried([declared] if len(declared) > 1 else []))
 
 
@@ -204,7 +204,7 @@ def intended_node_key(key: str, nodes: NodeView, *, well_known: bool = False) ->
 
 
 def _respelt(problem: Problem, declared: Sequence[int], *, well_known: bool) -> Iterator[PodFix]:
-    """Correct all keys without a node. If that is not enough, add one more change."""
+    """Correct all keys without a node. Add another change if necessary."""
     constraints = problem.pod.pod_spec.constraints
     keys = {index: constraints[index].topology_key or "" for index in declared}
     guesses = {index: intended_node_key(key, problem.nodes, well_known=well_known) for index, key in keys.items()}
@@ -226,7 +226,7 @@ def _respelt(problem: Problem, declared: Sequence[int], *, well_known: bool) -> 
 
 
 def _narrowed(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Iterator[PodFix]:
-    """Narrow the selector of one constraint. If that is not enough, of all that count other workloads."""
+    """Narrow the selector of a single constraint. If necessary, narrow all selectors of other workloads' pods."""
 
     def tried(groups: Iterable[Sequence[int]]) -> Iterator[PodFix | None]:
         for group in groups:
@@ -247,7 +247,7 @@ _Domains = Mapping[int, DomainCounts]
 
 
 def _candidates(problem: Problem, domains: _Domains, group: Sequence[int]) -> Iterator[Changes]:
-    """The same change of these constraints: first those that keep the pods spread, last those without a guarantee."""
+    """The same change of these constraints. Changes that keep the pods spread come first."""
     constraints = problem.pod.pod_spec.constraints
     for field in (NODE_TAINTS_POLICY, NODE_AFFINITY_POLICY):
         yield _joined(set_honor(constraints, index, field) for index in group)
@@ -266,7 +266,7 @@ def _joined(several: Iterable[Changes]) -> Changes:
 
 
 def _widened(problem: Problem, domains: _Domains, group: Sequence[int]) -> Changes:
-    """Raise maxSkew as little as possible, to admit some node that passes all other filters."""
+    """Raise maxSkew as little as possible, to admit the pod to some node."""
     unlimited = tuple(Change(index, "maxSkew", _NO_LIMIT) for index in group)
     open_ = decide(_changed(problem, [*domains], unlimited)).feasible
     choices = []
@@ -285,7 +285,7 @@ def _widened(problem: Problem, domains: _Domains, group: Sequence[int]) -> Chang
 
 
 def _needed(constraints: Sequence[DomainCounts], nodes: int) -> list[tuple[int, ...]]:
-    """The combinations of maxSkew, one value per constraint, that admit some of these nodes."""
+    """The combinations of maxSkew to admit some of these nodes, with a value for each constraint."""
     parts: list[tuple[tuple[int, ...], int]] = [((), nodes)] if nodes else []
     for domains in constraints:
         levels = [*_skews(domains)]
@@ -299,9 +299,9 @@ def _needed(constraints: Sequence[DomainCounts], nodes: int) -> list[tuple[int, 
 
 
 def _skews(domains: DomainCounts) -> Iterator[tuple[int, int]]:
-    """Yield each useful maxSkew, with the nodes that need no larger one.
+    """Yield each useful maxSkew, with the nodes that need exactly it.
 
-    The first entry includes all nodes whose domains have no matching pod, and nodes without the key.
+    The first entry includes all nodes in domains without a matching pod, and nodes without the key.
     """
     column, least = domains.column, domains.constraint.max_skew
     above: dict[int, list[int]] = {}
@@ -326,7 +326,7 @@ def _changed(problem: Problem, declared: Sequence[int], changes: Changes) -> Pro
 
 
 def _applied(counted: CountedConstraints, declared: Sequence[int], changes: Changes) -> CountedConstraints:
-    """Apply the changes to the hard constraints, and drop soft and removed ones."""
+    """Apply the changes to the hard constraints. Drop soft and removed constraints."""
     kept = [
         (after, counts)
         for index, parsed, counts in zip(declared, counted.constraints, counted.counts, strict=True)

@@ -1,1 +1,1 @@
-"""The pods that a controller will create: the next pod, missing pods, pods of a rollout, one pod per node."""
+"""Future pods of a controller: the next pod, missing pods, pods of a rollout, a pod for each node."""

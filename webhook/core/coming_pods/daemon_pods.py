@@ -39,7 +39,7 @@ _IN_HOST_NETWORK = ((TAINT_NETWORK_UNAVAILABLE, NO_SCHEDULE),)
 
 
 def with_daemon_tolerations(pod: Pod) -> Pod:
-    """Add the tolerations that the controller adds to every pod of a DaemonSet.
+    """Add the tolerations of every DaemonSet pod.
 
     Source: daemon/util/daemonset_util.go ``AddOrUpdateDaemonPodTolerations``.
     """
@@ -50,7 +50,7 @@ def with_daemon_tolerations(pod: Pod) -> Pod:
 
 
 def wanted_nodes(pod: Pod, view: NodeView) -> int:
-    """The nodes that should run the pod, which must have the tolerations of `with_daemon_tolerations`.
+    """The nodes that should run the pod. It must have the tolerations of `with_daemon_tolerations`.
 
     Source: daemon/daemon_controller.go ``NodeShouldRunDaemonPod``, ``predicates``.
     """
@@ -62,7 +62,7 @@ def wanted_nodes(pod: Pod, view: NodeView) -> int:
 
 
 def pod_for_node(pod: Pod, node: str) -> Pod:
-    """Build the pod for one node: the node's name replaces the required node affinity.
+    """Build the pod for a node. The node's name replaces the required node affinity.
 
     Source: daemon/util/daemonset_util.go ``ReplaceDaemonSetPodNodeNameNodeAffinity``.
     """
@@ -74,7 +74,7 @@ def pod_for_node(pod: Pod, node: str) -> Pod:
 
 
 def target_node(pod: Pod) -> str | None:
-    """The node for which a DaemonSet's pod was created. None if its affinity names no node.
+    """The intended node of a DaemonSet's pod. None if its affinity names no node.
 
     Source: daemon/util/daemonset_util.go ``GetTargetNodeName``.
     """

@@ -31,7 +31,7 @@ def declarable_constraints(workload: Workload, namespace: str, within: Context) 
     own = _selector(workload, template.template)
     stated = replace(workload, selector=own, replicas=_replicas(workload, namespace, index))
     made = next_pod(PodSource(workload=stated, template=template, namespace=namespace), index)
-    # A constraint in the template must not use a label that differs between pods.
+    # A constraint in the template must not use labels with different values between pods.
     declared = {*template.template.labels, revision}
     labels = {key: value for key, value in made.template.labels.items() if key in declared}
     pod = replace(made.template, metadata=replace(made.template.meta, labels=labels))
@@ -60,7 +60,7 @@ def _why_excluded(workload: Workload, policy: Policy) -> SkipReason | None:
 
 
 def _replicas(workload: Workload, namespace: str, index: ReadOnlyIndex) -> int | None:
-    """The workload's replicas. Without any, those of the running workload, since an apply keeps them."""
+    """The workload's replicas, or else the running workload's, since an apply keeps them."""
     if workload.replicas is not None or not (workload.built_in or workload.group_kind in REVISIONED):
         return workload.replicas
     running = index.owners.get(workload.api_version, workload.kind, namespace, workload.meta.name)
@@ -68,7 +68,7 @@ def _replicas(workload: Workload, namespace: str, index: ReadOnlyIndex) -> int |
 
 
 def _selector(workload: Workload, template: PodTemplate) -> LabelSelector | None:
-    """The workload's selector. For a ReplicationController without one, the template's labels.
+    """The workload's selector. A ReplicationController without selector uses the template's labels.
 
     Source: core/v1/defaults.go ``SetDefaults_ReplicationController``.
     """

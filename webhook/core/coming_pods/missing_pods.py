@@ -1,14 +1,14 @@
-"""Find the pods of one template that need a node.
+"""Find the pods of a template that need a node.
 
     missing_pods          the missing pods, including Pending ones
     all_pods_recreated    all pods, as if none ran
-    rollout_pods          the pods of a new revision, which replace the running ones
+    rollout_pods          the pods of a new revision, which replace the running pods
 
-A StatefulSet creates its pods one after the other, unless podManagementPolicy is Parallel. Bound volumes pin them to
-nodes.
+A StatefulSet creates its pods in order, unless podManagementPolicy is Parallel. Bound volumes pin them to nodes.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ from webhook.core.placement.proofs.pinned_claims import ordinals
 from webhook.core.placement.rolling_update import RolloutRules, Turn
 from webhook.core.placement.simulation import simulate_batches
 from webhook.core.workloads.rollouts import surge_of, unavailable_of, unavailable_ordinals
-from webhook.core.workloads.workload import ClaimTemplates, Strategy
+from webhook.core.workloads.workload import ClaimTemplates, Strategy, Workload
 
 _WAITS = "when the terminating pods on unreachable nodes go, because the rollout waits for them"
 _NO_CLAIMS = ClaimTemplates(())
@@ -85,7 +85,7 @@ def missing_pods(source: PodSource, replicas: int, within: Context, following: C
 
 
 def all_pods_recreated(source: PodSource, replicas: int, within: Context) -> PodsToPlace:
-    """Find all pods, in a cluster without the running ones. None for a StatefulSet, whose running pods keep names."""
+    """Find all pods, in a cluster without the running pods. None for a StatefulSet, since its pods keep their names."""
     index, own = within.cluster, source.own
     if own is None or source.workload.traits.ordered:
         return PodsToPlace(index=index)
@@ -94,7 +94,7 @@ def all_pods_recreated(source: PodSource, replicas: int, within: Context) -> Pod
 
 
 def rollout_pods(source: PodSource, replicas: int, within: Context) -> PodsToPlace:
-    """Find the pods of a rollout: all pods are created, and the running ones, of an earlier revision, are deleted.
+    """Find the pods of a rollout: all new pods, while the running pods of an earlier revision are deleted.
 
     A StatefulSet replaces pods under their names, from the highest ordinal down to the partition. Recreate deletes all
     pods first.
@@ -171,16 +171,28 @@ def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> Po
     )
 
 
+def _unknown_steps(workload: Workload, strategy: Strategy) -> str:
+    """Why the order of replacing a StatefulSet's pods is unknown. Empty if it is known."""
+    if strategy.type == "OnDelete":
+        return "which pods are deleted manually (OnDelete)"
+    return "" if workload.built_in and strategy.type in {None, "RollingUpdate"} else _UNKNOWN_STEPS
+
+
+def _with_only(kept: Iterable[int], pod: Pod, index: ReadOnlyIndex) -> ReadOnlyIndex:
+    """Add the pod to the nodes in these slots."""
+    for slot, pods in Counter(kept).items():
+        index = with_pods(index, index.nodes.view().names[slot], [pod] * pods)
+    return index
+
+
 def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Context) -> PodsToPlace:
     """Source: statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``."""
     workload, index, namespace = source.workload, within.cluster, source.namespace
     strategy, name = workload.strategy or Strategy(), workload.meta.name
-    if strategy.type == "OnDelete":
-        return PodsToPlace(index=index, unknown="which pods are deleted manually (OnDelete)")
-    if not workload.built_in or strategy.type not in {None, "RollingUpdate"}:
-        return PodsToPlace(index=index, unknown=_UNKNOWN_STEPS)
-    if index.pods.count(namespace, own, terminating=True) != index.pods.count(namespace, own):
-        return PodsToPlace(index=index, unknown=_WAITS)
+    running = index.pods.count(namespace, own)
+    waits = _WAITS if index.pods.count(namespace, own, terminating=True) != running else ""
+    if unknown := _unknown_steps(workload, strategy) or waits:
+        return PodsToPlace(index=index, unknown=unknown)
     numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
     known = ordinals(index, namespace, name, workload.claims or _NO_CLAIMS, numbers)
     if known is None:
@@ -204,9 +216,7 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
     new = coming_pod(replace(source, applied=False), within).pod
     old = replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
     leaving = Counter(slot for number in turns if (slot := on[number]) is not None)
-    below: ReadOnlyIndex = without_pods(index, new, own, index.pods.count(namespace, own))
-    for slot, pods in Counter(kept).items():
-        below = with_pods(below, below.nodes.view().names[slot], [old] * pods)
+    below = _with_only(kept, old, without_pods(index, new, own, running))
     problems = {of_old: problem_of(old if of_old else new, within.with_index(below)) for of_old in (False, True)}
     room = {slot: pods + leaving[slot] for slot, pods in known.room.items()} if workload.claims else {}
     news = (
@@ -225,7 +235,7 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
             surge=0,
             unavailable=unavailable,
             turns=tuple(Turn(pod_class[number], on[number]) for number in turns),
-            # With several missing pods, the timing of the controller decides which is created first.
+            # With several missing pods, the controller's timing decides the order.
             in_turn=not workload.parallel and unavailable == 1,
         ),
     )

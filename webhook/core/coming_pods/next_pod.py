@@ -1,4 +1,4 @@
-"""Build the next pod that a controller creates from a template, as the scheduler gets it.
+"""Build a controller's next pod from a template, as the scheduler gets it.
 
     PodSource -> next_pod        -> NextPod       labels, name and owners from the controller
     pod       -> after_admission -> AdmittedPod   with injected constraints and kube-apiserver's additions
@@ -54,7 +54,7 @@ _MOST_ORDINALS = 256  # pods of a StatefulSet to look up by name
 
 
 class PodSource(Struct, frozen=True, kw_only=True):
-    """One template of a workload, from which a controller creates pods.
+    """A template of a workload, used by a controller to create pods.
 
     Attributes:
         workload: The workload.
@@ -72,7 +72,7 @@ class PodSource(Struct, frozen=True, kw_only=True):
 
 
 class NextPod(Struct, frozen=True, kw_only=True):
-    """A pod as its controller sends it, and its owners, which may not exist yet."""
+    """A pod as its controller sends it, with its existing or future owners."""
 
     template: PodTemplate
     owners: tuple[Owner, ...] = ()
@@ -150,7 +150,7 @@ def after_admission(template: PodTemplate, namespace: str, within: Context, *, p
 
 
 def next_pod(source: PodSource, index: ReadOnlyIndex) -> NextPod:
-    """Build the next pod of one template. A Pod is its own template."""
+    """Build the next pod of a template. A Pod is its own template."""
     workload, written, namespace = source.workload, source.template.template, source.namespace
     if workload.is_pod:
         return NextPod(template=written)
@@ -184,7 +184,7 @@ def next_pod(source: PodSource, index: ReadOnlyIndex) -> NextPod:
 
 
 class _Child(NamedTuple):
-    """The name, the direct owner and the varying labels that a controller gives one pod."""
+    """The name, the direct owner and the varying labels of a pod, as its controller sets them."""
 
     name: str
     owner: Owner
@@ -205,7 +205,7 @@ def _labels(source: PodSource, made: _Child, index: ReadOnlyIndex) -> Mapping[st
 
 
 def _running_revisions(workload: Workload, meta: ObjectMeta, index: ReadOnlyIndex) -> set[str] | None:
-    """The revisions of a StatefulSet's running pods. None for other kinds, whose pod names are unknown."""
+    """The revisions of a StatefulSet's running pods. None for other kinds, because their pod names are unknown."""
     if workload.group_kind != STATEFUL_SET:
         return None
     first = workload.first_ordinal
@@ -253,7 +253,7 @@ def _is_set_of(owner: Owner, above: Owner) -> bool:
 
 
 def _ordinal(above: Owner, index: ReadOnlyIndex, first: int) -> _Child:
-    """Build the next pod of a StatefulSet: the one with the lowest free ordinal.
+    """Build the next pod of a StatefulSet, with the lowest free ordinal.
 
     Source: pkg/controller/statefulset stateful_set_utils.go ``getStartOrdinal``, ``updateIdentity``.
     """
@@ -279,7 +279,7 @@ def problem_of(pod: Pod, within: Context) -> Problem:
 
 
 def unknown_labels(pod: Pod) -> tuple[str, ...]:
-    """The labels used by the pod's constraints whose values only its controller will know."""
+    """The labels in the pod's constraints with values that only its controller will know."""
     selected: set[str] = set()
     for constraint in pod.pod_spec.constraints:
         selected.update(constraint.match_label_keys or (), selected_keys(constraint.selector))

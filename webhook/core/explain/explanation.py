@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
 from webhook.core.changes.candidates import Narrowing, PodFix, change_problem, intended_node_key, pod_fixes
-from webhook.core.changes.change import changes_text
+from webhook.core.changes.change_text import changes_text
 from webhook.core.explain.counted_pods import CountedPods, counted_pods
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, FILTER_WORDS
 from webhook.core.explain.obstacles import Obstacle, grouped, obstacles

@@ -22,8 +22,8 @@ from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.api.written_selector import requirement_in_words
 from webhook.core.explain.filter_words import PARTS
 from webhook.core.index import node_sets
+from webhook.core.index.affinity_terms import Term
 from webhook.core.index.nodes import NodeView
-from webhook.core.index.pods import Term
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import pod_topology_spread

@@ -1,4 +1,4 @@
-"""Caps: the most pods of a group in one domain, and the maxSkew that keeps them.
+"""Caps: the most pods of a group in a domain, and the maxSkew to keep them.
 
 If all pods have the same hard constraint, and it counts them, the fullest domain can get
 
@@ -15,14 +15,14 @@ from msgspec import Struct
 
 from webhook.core.api.types import LabelSelector
 
-# In domains. No cluster has so many, so a new domain never ends the cap.
+# In domains. No cluster reaches it, so a new domain never ends the cap.
 MIN_DOMAINS_OF_A_CAP = 1_000_000
-# In pods. No group has so many, so a hard constraint with it only rejects nodes without the label.
+# In pods. No group reaches it, so a hard constraint with it only rejects nodes without the label.
 MAX_SKEW_OF_A_LABEL = 1_000_000
 
 
 class Cap(Struct, frozen=True, kw_only=True):
-    """The most pods of a group in one domain of a key.
+    """The most pods of a group in a domain of a key.
 
     Attributes:
         topology_key: The key of the domains.
@@ -52,12 +52,12 @@ class Cap(Struct, frozen=True, kw_only=True):
 
 
 def fullest(pods: int, domains: int, max_skew: int) -> int:
-    """The most pods that one of the domains can get under maxSkew."""
+    """The most pods that any domain can get under maxSkew."""
     return pods if max_skew >= pods else (pods - max_skew) // domains + max_skew
 
 
 def safe_max_skew(pods: int, domains: int, most: int) -> int | None:
-    """The largest maxSkew with which no domain gets more than ``most`` pods. None if there is none."""
+    """The largest maxSkew that limits every domain to ``most`` pods. None if there is none."""
     if most >= pods:
         return pods
     if domains < 2:

@@ -81,7 +81,7 @@ def has_stored_plan(membership: Membership, template: PodTemplate, title: tuple[
 
 
 def _unplanned(status: GroupStatus, generation: int) -> str:
-    """The reason for delivering no plan. Empty if one can be delivered."""
+    """The reason against delivery. Empty if the plan can be delivered."""
     reason = status.reason(PLANNED)
     if status.observed_generation != generation or not (reason or status.holds(PLANNED)):
         return _NOT_YET

@@ -108,7 +108,7 @@ def _sort_key(requirement: NodeSelectorRequirement) -> tuple[str, str, tuple[str
 
 
 def missing_apart_terms(group: Group, shard: Shard) -> tuple[PodAffinityTerm, ...]:
-    """Build the missing anti-affinity terms, one for each key that the shard's pods never share."""
+    """Build the missing anti-affinity terms of the shard's ``never_share`` keys."""
     terms = apart_terms(shard.pod.pod_spec.affinity)
     kept = {term.topology_key for term in terms if matches_own_pod(term, shard.pod)}
     labels = {**(group.selector.match_labels or {}), group.shard_label: shard.value}

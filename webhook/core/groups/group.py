@@ -75,7 +75,7 @@ class Group(Struct, frozen=True, kw_only=True):
         return self.zone_key in self.never_share
 
     def shared_by(self, cap: Cap, selected: int) -> int:
-        """The total to which a cap's fraction refers, if its selector matches ``selected`` pods.
+        """The total for a cap's fraction, if its selector matches ``selected`` pods.
 
         At least the number of shards: a selected role exists once per shard, even before its pod runs.
         """

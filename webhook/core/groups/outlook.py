@@ -120,7 +120,7 @@ def _led(cluster_game: ClusterGame, domains: Sequence[int], target: int) -> Sequ
 
 
 def _packing(cluster_game: ClusterGame) -> Sequence[Move]:
-    """Fill the fullest node. If it is full, start with an empty one."""
+    """Fill the fullest node. If it is full, start with an empty node."""
     state: State = cluster_game.game.start
     made = list[Move]()
     top = 0

@@ -6,7 +6,7 @@ Three methods keep a cap. The first with a proof wins:
     exact cap    minDomains above the number of domains turns maxSkew into the most pods of a domain
     pins         a zone for each pod of a shard (`pins`), and an exact cap on nodes
 
-A plan can get stuck if some order of placing its pods leaves one without a node. Three proofs exclude this:
+A plan can get stuck if some order of placing its pods leaves a pod without a node. Three proofs exclude this:
 
 - With pins, each zone only gets its own pods, and has room for them. Zones do not affect one another.
 - With exact caps, a pod finds no node only after more pods are placed than the group has (`_fewest_behind`).
@@ -118,7 +118,7 @@ class _Candidate(Struct, frozen=True, kw_only=True):
 
 
 def choose_plan(inputs: PlanInput, capacity: GroupCapacity) -> GroupPlan:
-    """Choose the first proven plan for the expected shards, or else the least bad one.
+    """Choose the first proven plan for the expected shards, or else the least bad plan.
 
     The caps must leave room for all pods.
     """
@@ -268,7 +268,7 @@ def _kept(
     zone_pins: ZonePins | None = None,
     pinned: int = 0,
 ) -> _Candidate | None:
-    """Find how these constraints and pins keep each cap. None if they break one."""
+    """Find how these constraints and pins keep each cap. None if they break any."""
     keeping, capped = dict[str, CapGuarantee](), dict(_capped_keys(group))
     given = {
         constraint.topology_key: constraint for constraint in constraints if not _is_no_cap(group, constraint, capped)
@@ -429,7 +429,7 @@ def _fewest_behind(group: Group, capacity: GroupCapacity, keeping: Mapping[str, 
 
 
 def _same_up_to(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> int:
-    """The number of shards up to which these fields provably keep the caps, without a search."""
+    """The largest number of shards for which these fields provably keep the caps, without a search."""
     if candidate.zone_pins is not None:
         return candidate.pinned if capacity.alike else group.shards
     last = group.shards

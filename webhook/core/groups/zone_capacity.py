@@ -1,4 +1,4 @@
-"""Count the pods of a group that each zone takes, with the group's cap on nodes."""
+"""Count how many pods of a group each zone takes, with the group's cap on nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce

@@ -15,7 +15,8 @@ from webhook.core.api.types import Pod, named_claims
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index.nodes import NodeRow, Nodes, NodeView
 from webhook.core.index.objects import Owner
-from webhook.core.index.pods import Counts, HostPort, Mounted, PodOnNode, Pods, ScoreFacts, extras_of
+from webhook.core.index.pod_extras import HostPort, Mounted, extras_of
+from webhook.core.index.pods import Counts, PodOnNode, Pods, ScoreFacts
 from webhook.core.index.read_only import Owners, ReadOnlyIndex, Volumes
 from webhook.core.index.tables.pod_groups import bump
 from webhook.core.index.tables.score_table import ScoreTable
@@ -257,16 +258,16 @@ class _WithPods(_PodsOverlay):
 
     def host_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
         taken = self._below.host_ports()
-        added = (port for _, each in self._pods for port in each.ports)
+        added = (port for _, extras in self._pods for port in extras.ports)
         return {**taken, self._slot: (*taken.get(self._slot, ()), *added)}
 
     def claim_users(self, namespace: str, name: str) -> Counts:
-        mounted = [each for each in self._mounted() if each.namespace == namespace]
-        users = sum(list(named_claims(each.volumes)).count(name) for each in mounted)
+        mounted = [pod for pod in self._mounted() if pod.namespace == namespace]
+        users = sum(list(named_claims(pod.volumes)).count(name) for pod in mounted)
         return self._plus(self._below.claim_users(namespace, name), users)
 
     def mounts(self) -> Mapping[int, int]:
-        return self._plus(self._below.mounts(), sum(each.weight for each in self._mounted()))
+        return self._plus(self._below.mounts(), sum(pod.weight for pod in self._mounted()))
 
     def mounting(self, slots: Sequence[int] | None = None) -> Mapping[int, tuple[Mounted, ...]]:
         mounted = dict(self._below.mounting(slots))
@@ -276,7 +277,7 @@ class _WithPods(_PodsOverlay):
         return mounted
 
     def _mounted(self) -> list[Mounted]:
-        return [each.mounted for _, each in self._pods if each.mounted is not None]
+        return [extras.mounted for _, extras in self._pods if extras.mounted is not None]
 
     def _plus(self, counts: Mapping[int, int], number: int) -> Counts:
         return {**counts, self._slot: counts.get(self._slot, 0) + number} if number else dict(counts)
@@ -364,16 +365,14 @@ class _WithoutNamed(_PodsOverlay):
         return {slot: tuple(port for port in ports if (slot, port) not in gone) for slot, ports in taken}
 
     def claim_users(self, namespace: str, name: str) -> Counts:
-        users = Counter(
-            slot for slot, each in self._mounted() for _ in range([*named_claims(each.volumes)].count(name))
-        )
+        users = Counter(slot for slot, pod in self._mounted() for _ in range([*named_claims(pod.volumes)].count(name)))
         counts = self._below.claim_users(namespace, name)
         return _less(counts, users) if namespace == self._namespace else counts
 
     def mounts(self) -> Mapping[int, int]:
         weights = Counter[int]()
-        for slot, each in self._mounted():
-            weights[slot] += each.weight
+        for slot, pod in self._mounted():
+            weights[slot] += pod.weight
         return _less(self._below.mounts(), weights)
 
     def mounting(self, slots: Sequence[int] | None = None) -> Mapping[int, tuple[Mounted, ...]]:

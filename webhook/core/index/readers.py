@@ -147,20 +147,20 @@ def _pod(pod: Pod, _: TypeMeta) -> Pod:
     return without_excess(pod if projected is pod.metadata else msgspec.structs.replace(pod, metadata=projected))
 
 
-def _scaled(read: _Scaled, of: TypeMeta) -> Owner:
+def _scaled(read: _Scaled, type_meta: TypeMeta) -> Owner:
     spec = read.spec
-    found = _owner(of, read.metadata, spec.replicas, spec.selector, _declared(spec.template))
-    return msgspec.structs.replace(found, spec=_what_is_read(spec))
+    owner = _owner(type_meta, read.metadata, spec.replicas, spec.selector, _declared(spec.template))
+    return msgspec.structs.replace(owner, spec=_kept_spec(spec))
 
 
-def _replica_set(read: _Scaled, of: TypeMeta) -> Owner:
+def _replica_set(read: _Scaled, type_meta: TypeMeta) -> Owner:
     # A Deployment keeps ten old ReplicaSets. Its own template is the one that counts.
     if read.metadata is None or controller_of(read.metadata.owner_references) is None:
-        return _scaled(read, of)
-    return _owner(of, read.metadata, read.spec.replicas, read.spec.selector)
+        return _scaled(read, type_meta)
+    return _owner(type_meta, read.metadata, read.spec.replicas, read.spec.selector)
 
 
-def _what_is_read(written: _ScaledSpec) -> bytes:
+def _kept_spec(written: _ScaledSpec) -> bytes:
     """Encode `Owner.spec`, without the replicas. Empty for a broken spec, as in files, and for an oversized one."""
     said = {
         field.encode_name: value
@@ -171,17 +171,17 @@ def _what_is_read(written: _ScaledSpec) -> bytes:
     return text if len(text) <= _LONGEST_SPEC else b""
 
 
-def _replication_controller(read: _ReplicationController, of: TypeMeta) -> Owner:
+def _replication_controller(read: _ReplicationController, type_meta: TypeMeta) -> Owner:
     selector = None if read.spec.selector is None else LabelSelector(match_labels=read.spec.selector)
-    return _owner(of, read.metadata, read.spec.replicas, selector, _declared(read.spec.template))
+    return _owner(type_meta, read.metadata, read.spec.replicas, selector, _declared(read.spec.template))
 
 
-def _job(read: _Job, of: TypeMeta) -> Owner:
+def _job(read: _Job, type_meta: TypeMeta) -> Owner:
     # A Job runs no more pods at a time than its completions.
     at_once = 1 if read.spec.parallelism is None else read.spec.parallelism
     if read.spec.completions is not None:
         at_once = min(at_once, read.spec.completions)
-    return _owner(of, read.metadata, at_once, read.spec.selector)
+    return _owner(type_meta, read.metadata, at_once, read.spec.selector)
 
 
 def _spread_group(read: SpreadGroup, _: TypeMeta) -> SpreadGroup:
@@ -225,15 +225,15 @@ def _declared(template: msgspec.Raw) -> tuple[DeclaredTemplate, ...] | None:
 
 
 def _owner(
-    of: TypeMeta,
+    type_meta: TypeMeta,
     meta: _OwnerMeta | ObjectMeta | None,
     replicas: int | None,
     selector: LabelSelector | None,
     templates: tuple[DeclaredTemplate, ...] | None = None,
 ) -> Owner:
     return Owner(
-        api_version=of.api_version or "",
-        kind=of.kind or "",
+        api_version=type_meta.api_version or "",
+        kind=type_meta.kind or "",
         meta=_owner_meta(meta or ObjectMeta()),
         replicas=replicas,
         selector=_shared_texts(selector),
@@ -326,21 +326,21 @@ class Reader(Struct, frozen=True, kw_only=True):
     change: Callable[[RawJson], WatchEvent]
 
 
-def _reader(wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject], of: TypeMeta) -> Reader:
+def _reader(wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject], type_meta: TypeMeta) -> Reader:
     one = decoder_of(wire)
     pages = decoder_of(_WirePage[wire])  # type: ignore[valid-type]  # known only when it runs
     lines = decoder_of(_WatchLine[wire])  # type: ignore[valid-type]  # as above
 
     def page(raw: RawJson) -> ListPage:
         read: _WirePage[_Wire] = pages.decode(raw)
-        values = tuple([value(item, of) for item in read.items or ()])
+        values = tuple([value(item, type_meta) for item in read.items or ()])
         return ListPage(values=values, version=read.metadata.resource_version, more=read.metadata.continue_)
 
     def change(raw: RawJson) -> WatchEvent:
         read: _WatchLine[_Wire] = lines.decode(raw)
-        return WatchEvent(type=read.type, value=value(read.object, of))
+        return WatchEvent(type=read.type, value=value(read.object, type_meta))
 
-    return Reader(value=lambda raw: value(one.decode(raw), of), page=page, change=change)
+    return Reader(value=lambda raw: value(one.decode(raw), type_meta), page=page, change=change)
 
 
 # By kind: the type to decode the JSON into, and the function that builds the kept value from it.
@@ -370,12 +370,12 @@ _KINDS: Mapping[tuple[str, str], tuple[type[Any], Callable[[Any, TypeMeta], ApiO
 }
 
 
-def reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Reader | None:
+def reader(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Reader | None:
     """The reader of a kind. None for a kind without an effect on answers."""
-    kind = of.api_version or "", of.kind or ""
+    kind = type_meta.api_version or "", type_meta.kind or ""
     if kind in _KINDS:
         return _built_in_reader(*kind)
-    return _custom_reader(of, embedded) if has_template(*kind, embedded) else None
+    return _custom_reader(type_meta, embedded) if has_template(*kind, embedded) else None
 
 
 @functools.cache
@@ -384,21 +384,21 @@ def _built_in_reader(api_version: str, kind: str) -> Reader:
 
 
 @functools.lru_cache(maxsize=64)
-def _custom_reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Reader:
-    return _reader(msgspec.Raw, lambda raw, kind: _custom(raw, kind, embedded), of)
+def _custom_reader(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Reader:
+    return _reader(msgspec.Raw, lambda raw, kind: _custom(raw, kind, embedded), type_meta)
 
 
-def decoded_type(of: TypeMeta) -> type | None:
+def decoded_type(type_meta: TypeMeta) -> type | None:
     """The type that objects of a built-in kind are decoded into. None for any other kind."""
-    return _KINDS.get((of.api_version or "", of.kind or ""), (None,))[0]
+    return _KINDS.get((type_meta.api_version or "", type_meta.kind or ""), (None,))[0]
 
 
-def decode_object(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
+def decode_object(raw: RawJson, type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
     """Decode an API object into the value that the index keeps. None for a kind without an effect on answers.
 
     Args:
         raw: The object's JSON.
-        of: Its API version and kind.
+        type_meta: Its API version and kind.
         embedded: Configured custom kinds with pod templates.
 
     Raises:
@@ -407,28 +407,28 @@ def decode_object(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]
     Example:
         ``decode_object(text, TypeMeta(api_version="v1", kind="Node"))`` is a `Node`.
     """
-    read = reader(of, embedded)
+    read = reader(type_meta, embedded)
     return None if read is None else read.value(raw)
 
 
-def decode_or_none(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
+def decode_or_none(raw: RawJson, type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
     """Decode like `decode_object`, but return None for an unreadable object."""
     try:
-        return decode_object(raw, of, embedded)
+        return decode_object(raw, type_meta, embedded)
     except (ValueError, RecursionError):
         return None
 
 
-def _custom(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Owner:
+def _custom(raw: RawJson, type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Owner:
     """Decode a custom object with a pod template. The API server never checks it, so it can be broken."""
     try:
-        workload = read_workload(raw, embedded, api_version=of.api_version, kind=of.kind)
+        workload = read_workload(raw, embedded, api_version=type_meta.api_version, kind=type_meta.kind)
     except DecodeError:
         workload = None
     if workload is None:
-        return _owner(of, decoder_of(Named).decode(raw).meta, None, None)
+        return _owner(type_meta, decoder_of(Named).decode(raw).meta, None, None)
     templates = tuple(
         DeclaredTemplate(template.template.labels, template.template.pod_spec.constraints)
         for template in workload.templates
     )
-    return _owner(of, workload.meta, workload.replicas, workload.selector, templates)
+    return _owner(type_meta, workload.meta, workload.replicas, workload.selector, templates)

@@ -13,7 +13,8 @@ from webhook.core.api.resources import PODS
 from webhook.core.api.types import Pod
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
-from webhook.core.index.pods import Counts, Term
+from webhook.core.index.affinity_terms import Term
+from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.classes import NodeClass, PodClass
 from webhook.core.placement.game import Game, Move, add_pods

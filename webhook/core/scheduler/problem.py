@@ -16,7 +16,7 @@ from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.apiserver.admission_plugins import LIMIT_RANGE, PRIORITY_CLASS, RUNTIME_CLASS
 from webhook.core.index.nodes import NodeView
 from webhook.core.index.overlay import with_pods
-from webhook.core.index.pods import HostPort, host_ports
+from webhook.core.index.pod_extras import HostPort, host_ports
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, Neighbours, count_neighbours

@@ -14,7 +14,8 @@ from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import Pod, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES, TAINT_UNSCHEDULABLE
 from webhook.core.changes.candidates import Candidates, PodFix
-from webhook.core.changes.change import Changes, changes_text, template_with, trade_off, value_of
+from webhook.core.changes.change import Changes, template_with, value_of
+from webhook.core.changes.change_text import changes_text, trade_off
 from webhook.core.coming_pods.missing_pods import all_pods_recreated, missing_pods
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context

@@ -97,7 +97,7 @@ class _Planned(NamedTuple):
 def invalid_spec_status(
     faults: Sequence[str], generation: int, before: SpreadGroupStatus, now: str
 ) -> SpreadGroupStatus:
-    """The status of a group whose spec is invalid."""
+    """The status of a group with an invalid spec."""
     conditions = _refused("InvalidSpec", "; ".join(faults))
     return SpreadGroupStatus(
         observed_generation=generation, conditions=date_conditions(conditions, before, generation, now)
@@ -105,7 +105,7 @@ def invalid_spec_status(
 
 
 def unevaluated_status(why: str, generation: int, before: SpreadGroupStatus, now: str) -> SpreadGroupStatus:
-    """The status of a group that could not be evaluated, with the reason."""
+    """The status of an unevaluated group, with the reason."""
     types = PLANNED, FITS, CANNOT_GET_STUCK, CAPS_HELD, DELIVERED
     conditions = [_condition(kind, _UNKNOWN, "NotEvaluated", f"not evaluated: {why}") for kind in types]
     return SpreadGroupStatus(
@@ -142,7 +142,7 @@ def assess(seen: ObservedGroup, before: SpreadGroupStatus) -> SpreadGroupStatus:
 
 
 def _refusal(seen: ObservedGroup) -> tuple[str, str] | None:
-    """Why the group gets no plan: reason and message of the condition. None if it gets one."""
+    """Why the group gets no plan: reason and message of the condition. None if it gets a plan."""
     group = seen.group
     most = group.plan_for * group.pods_per_shard
     if group.pods == 1:

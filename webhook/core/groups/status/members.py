@@ -56,7 +56,7 @@ def shards_in_cluster(
     *,
     searches: bool = True,
 ) -> PlanInput:
-    """Build the shards of these workloads and the missing expected ones, and remove their pods from the cluster.
+    """Build the expected shards, existing or missing, and remove their pods from the cluster.
 
     Volumes settle a shard's zones first, then ``stored``, then the pin of its template. Running pods keep their zones
     if possible. Among workloads with the same shard label, only the largest is a shard.

@@ -123,7 +123,9 @@ class _Templates:
 
     def _labelled_as(self, requirement: Requirement) -> dict[_OwnerKey, Owner]:
         by_value = [self._labelled.get((requirement.key, value), {}) for value in requirement.values]
-        return by_value[0] if len(by_value) == 1 else {key: owner for each in by_value for key, owner in each.items()}
+        return (
+            by_value[0] if len(by_value) == 1 else {key: owner for owners in by_value for key, owner in owners.items()}
+        )
 
 
 def _labels(owner: Owner) -> set[tuple[str, str]]:

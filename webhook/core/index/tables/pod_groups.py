@@ -27,7 +27,8 @@ from webhook.core.api.well_known import (
     ZONE,
 )
 from webhook.core.budget import check_time
-from webhook.core.index.pods import NO_EXTRAS, Counts
+from webhook.core.index.pod_extras import NO_EXTRAS
+from webhook.core.index.pods import Counts
 from webhook.core.index.tables.shrinking import discard, drop, drop_under, shared
 
 # Many-valued keys that are known in advance: their values differ between pods, or are copied from the node.
@@ -286,7 +287,7 @@ class NamespacePods:
         if kept is not None:
             return dict(kept.counts)
         by_value, by_group = self._apart(requirements)
-        if any(each.operator in _POSITIVE for each in by_value):
+        if any(condition.operator in _POSITIVE for condition in by_value):
             holders = self._holders(by_value, by_group)
             counts, asked = _on_slots(holders, terminating=terminating), len(holders)
         else:
@@ -316,7 +317,7 @@ class NamespacePods:
         groups = {*self.matching(by_group)}
         for name, record in self.records.items() if groups else ():
             check_time()
-            if record.group in groups and all(each.matches(record.aside) for each in by_value):
+            if record.group in groups and all(condition.matches(record.aside) for condition in by_value):
                 yield name, record.slot
 
     def _apart(self, requirements: Requirements) -> tuple[Requirements, Requirements]:

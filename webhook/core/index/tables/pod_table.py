@@ -12,19 +12,9 @@ from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod, named_claims
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.budget import check_time
-from webhook.core.index.pods import (
-    FINISHED,
-    NO_EXTRAS,
-    Counts,
-    Extras,
-    HostPort,
-    Mounted,
-    PodOnNode,
-    Pods,
-    ScoreFacts,
-    Term,
-    extras_of,
-)
+from webhook.core.index.affinity_terms import Term
+from webhook.core.index.pod_extras import NO_EXTRAS, Extras, HostPort, Mounted, extras_of
+from webhook.core.index.pods import FINISHED, Counts, PodOnNode, Pods, ScoreFacts
 from webhook.core.index.read_only import Namespaces
 from webhook.core.index.tables.node_table import NodeTable
 from webhook.core.index.tables.pod_groups import NamespacePods, PodRecord, bump
@@ -188,7 +178,7 @@ class PodTable(Pods):
         return tuple(pod for pods in wanted for pod in pods.values())
 
     def count_waiting(self, namespace: str, selector: Selector) -> int:
-        return sum(selector.matches(each.labels) for each in self._waiting.get(namespace, {}).values())
+        return sum(selector.matches(pod.labels) for pod in self._waiting.get(namespace, {}).values())
 
     def nominated(self) -> Mapping[str, tuple[Pod, ...]]:
         return {node: tuple(pods.values()) for node, pods in self._nominated.items()}

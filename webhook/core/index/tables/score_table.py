@@ -10,8 +10,9 @@ from msgspec import Struct
 from webhook.core.api.resources import CPU, MEMORY, existing_request, scored_existing
 from webhook.core.api.types import Pod, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.index.affinity_terms import Term, preferred_terms, resolve_term
 from webhook.core.index.nodes import NodeView
-from webhook.core.index.pods import ScoreFacts, Term, preferred_terms, resolve_term
+from webhook.core.index.pods import ScoreFacts
 from webhook.core.index.tables.pod_groups import bump
 from webhook.core.index.tables.shrinking import drop
 

@@ -108,7 +108,9 @@ class VolumeTable(Volumes):
 
     def nodes_with_driver(self, driver: str) -> frozenset[str]:
         nodes = self._nodes.items()
-        return frozenset(node for node, csi in nodes if any(each.name == driver for each in csi.spec.drivers or ()))
+        return frozenset(
+            node for node, csi in nodes if any(installed.name == driver for installed in csi.spec.drivers or ())
+        )
 
     def capacities(self, storage_class: str) -> tuple[StorageCapacity, ...]:
         return tuple(self._capacities.values(storage_class))
@@ -117,7 +119,7 @@ class VolumeTable(Volumes):
         return self._attachments.sizes()
 
     def attached(self, nodes: Sequence[str]) -> Mapping[str, tuple[Handle, ...]]:
-        return {node: found for node in nodes if (found := tuple(self._handles(node)))}
+        return {node: handles for node in nodes if (handles := tuple(self._handles(node)))}
 
     def _handles(self, node: str) -> Iterator[Handle]:
         """The known volumes attached to a node."""

@@ -25,8 +25,9 @@ from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.budget import check_time
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
+from webhook.core.index.affinity_terms import Term
 from webhook.core.index.nodes import NodeView
-from webhook.core.index.pods import Counts, Term
+from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import inter_pod_affinity

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.apiserver.validation import soft_fields
-from webhook.core.changes.change import field_text
+from webhook.core.changes.change_text import field_text
 from webhook.core.json_edits import Edit
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.text import constraint_name

@@ -22,8 +22,9 @@ from webhook.core.api.selectors import EVERYTHING, NOTHING, Selector, SelectorEr
 from webhook.core.api.types import Affinity, Pod, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.budget import check_time
+from webhook.core.index.affinity_terms import Term, preferred_terms, resolve_term
 from webhook.core.index.nodes import NodeView
-from webhook.core.index.pods import Counts, Term, preferred_terms, resolve_term
+from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.status import OK, PASSES, PluginResult, StatusOfNodes, unresolvable, unschedulable
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from webhook.core.api.types import ANY_ADDRESS
 from webhook.core.budget import check_time
-from webhook.core.index.pods import HostPort
+from webhook.core.index.pod_extras import HostPort
 from webhook.core.scheduler.plugins.status import OK, PASSES, PluginResult, unschedulable
 
 NODE_PORTS = "NodePorts"

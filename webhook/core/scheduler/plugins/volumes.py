@@ -12,7 +12,8 @@ from webhook.core.api.storage import Claim, CsiDriver, PersistentVolume, Storage
 from webhook.core.api.types import Pod, Volume
 from webhook.core.index import node_sets
 from webhook.core.index.nodes import NodeView
-from webhook.core.index.pods import Counts, Mounted
+from webhook.core.index.pod_extras import Mounted
+from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import Handle, ReadOnlyIndex
 from webhook.core.scheduler.plugins.node_selection import nodes_of_terms
 

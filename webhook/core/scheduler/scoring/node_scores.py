@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from webhook.core.api.resources import CPU, MEMORY, scored_request
 from webhook.core.index import node_sets
-from webhook.core.index.pods import Counts, preferred_terms, resolve_term
+from webhook.core.index.affinity_terms import preferred_terms, resolve_term
+from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, pods_meeting_all, with_namespaces
