@@ -110,7 +110,7 @@ def test_a_review_that_is_too_long_is_answered_by_policy(server, body, allowed):
     response = asked(server, body)
     assert (response["uid"], response["allowed"]) == ("705ab4f5-6393-11e8-b7cc-42010a800002", allowed)
     if not allowed and len(body) > MAX_REVIEW_BYTES:
-        assert "a review of more than 7 MiB, too large for selector-not-self" in response["status"]["message"]
+        assert "a review of more than 7 MiB: too large for selector-not-self" in response["status"]["message"]
 
 
 def test_it_is_logged(server):
