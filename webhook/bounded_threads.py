@@ -9,7 +9,7 @@ CONNECTIONS = 32
 
 
 class BoundedThreads(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """A server that closes new connections while all threads are busy."""
+    """A server with a maximum of threads. While all are busy, it closes new connections."""
 
     daemon_threads = True
     request_queue_size = CONNECTIONS

@@ -80,7 +80,7 @@ _is_over: ContextVar[Callable[[], bool]] = ContextVar("_is_over", default=_never
 
 @contextmanager
 def time_limit(is_over: Callable[[], bool]) -> Iterator[None]:
-    """Make `check_time` raise in this thread once the function returns true. An inner limit replaces the outer one."""
+    """Make `check_time` raise in this thread once the function returns true. An inner limit replaces the outer."""
     before = _is_over.set(is_over)
     try:
         yield
@@ -95,7 +95,7 @@ def check_time() -> None:
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """The limits of one examination.
+    """The limits of an examination.
 
     Attributes:
         clock: Returns the current time in seconds.

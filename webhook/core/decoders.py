@@ -32,7 +32,7 @@ def decoder_of(into: type[_Read]) -> msgspec.json.Decoder[_Read]: ...
 @overload
 def decoder_of(into: Any) -> msgspec.json.Decoder[Any]: ...  # noqa: ANN401 a union is no `type`
 def decoder_of(into: Any) -> msgspec.json.Decoder[Any]:
-    """Return the one decoder of JSON into this type."""
+    """Return the shared decoder of JSON into this type."""
     made = _made.get(into)
     if made is None:
         with _making:

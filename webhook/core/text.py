@@ -1,4 +1,4 @@
-"""Texts for users: one-line versions of untrusted text, plurals, lists and suggestions for misspelled words."""
+"""Format texts for users: short lines of untrusted text, plurals, lists and suggestions for misspelled words."""
 
 import json
 import re
@@ -75,7 +75,7 @@ def _edit_distance(one: str, other: str, most: int) -> int:
 
 
 def one_line(text: str, limit: int = 256) -> str:
-    """Make one printable line of untrusted text, and cut it with an ellipsis at the limit.
+    """Make a printable line of untrusted text, and cut it with an ellipsis at the limit.
 
     kube-apiserver silently drops warnings with a control character.
     """
@@ -86,7 +86,7 @@ def one_line(text: str, limit: int = 256) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Make one printable line of a sentence, and cut it after a whole word if possible."""
+    """Make a printable line of a sentence, and cut it after a whole word if possible."""
     flat = one_line(text, limit + 1)
     if len(flat) <= limit:
         return flat

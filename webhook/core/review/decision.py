@@ -65,7 +65,7 @@ class AdmissionRequest(Struct, frozen=True, kw_only=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """The answer to one request.
+    """The answer to a request.
 
     Attributes:
         reason: Why the object was not examined.

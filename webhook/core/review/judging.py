@@ -71,14 +71,9 @@ def judge(
         elif rule.id in annotated and (mode is not Mode.DENY or policy.annotations.exempt == Exempts.DENIALS):
             mode, waived = mode.capped(Mode.AUDIT), f"exempted by {EXEMPT_ANNOTATION}"
         if mode is not Mode.OFF:
+            severity = finding.severity or rule.severity
             judged.append(
-                JudgedFinding(
-                    finding=finding,
-                    severity=finding.severity or rule.severity,
-                    mode=mode,
-                    configured=configured,
-                    waived=waived,
-                )
+                JudgedFinding(finding=finding, severity=severity, mode=mode, configured=configured, waived=waived)
             )
     return tuple(judged)
 

@@ -81,7 +81,7 @@ def group_status(
 
 
 class GroupInput(NamedTuple):
-    """The arguments of `group_status` about one group."""
+    """The arguments of `group_status` about a group."""
 
     group: SpreadGroup
     older: Sequence[SpreadGroup]

@@ -49,7 +49,7 @@ class FailingZone(Struct, frozen=True, kw_only=True):
 
 
 class ScanContext(Struct, frozen=True, kw_only=True):
-    """The context of a scan at one moment.
+    """The context of a scan at a moment.
 
     Attributes:
         waiting: Pods without a node that are not being deleted, oldest first, under each of their controllers. A pod
@@ -122,7 +122,7 @@ def _zones(index: ReadOnlyIndex) -> list[FailingZone]:
 
 
 class Representatives:
-    """Choose the objects to scan, one by one. ``present`` are the keys of all listed objects with a template."""
+    """Choose the objects to scan. ``present`` are the keys of all listed objects with a template."""
 
     def __init__(self, present: Collection[ObjectKey], embedded: tuple[EmbeddedKind, ...] = ()) -> None:
         self._present = present

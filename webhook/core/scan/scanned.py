@@ -1,4 +1,4 @@
-"""The results of a scan: one workload, and a whole cluster.
+"""The results of a scan: of a workload, and of the whole cluster.
 
 Fields of `PublishedSkew`, `PublishedWorkload` and `PublishedScan` go to JSON unchanged, under promised camelCase names.
 Their subclasses add fields that a document omits or formats differently (`webhook/answers/scanned.py`).
@@ -42,7 +42,7 @@ class Published(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PublishedSkew(Published, frozen=True, kw_only=True):
-    """The number of a workload's pods in each domain of one constraint of its next pod."""
+    """The number of a workload's pods in each domain of a constraint of its next pod."""
 
     topology_key: str
     when_unsatisfiable: str
@@ -133,7 +133,7 @@ class Stranded(Struct, frozen=True):
 
 
 class ZoneLoss(Published, frozen=True, kw_only=True):
-    """Pending pods after one zone's failure, for one workload or all together. Pods Pending now count too.
+    """Pending pods after the failure of a zone, for a workload or all together. Pods Pending now count too.
 
     The total of ``fewest`` leaves out workloads with an unknown number.
     """

@@ -20,7 +20,7 @@ _MOST_NAMED = 10  # of one workload, the oldest pods
 
 
 class WaitingPods(Struct, frozen=True, kw_only=True):
-    """The Pending pods of one workload.
+    """The Pending pods of a workload.
 
     Attributes:
         causes: The number of pods by cause.

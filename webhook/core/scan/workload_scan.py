@@ -1,4 +1,4 @@
-"""Scan one workload: its findings from `examine`, and the state of its pods.
+"""Scan a workload: its findings from `examine`, and the state of its pods.
 
 Each part has its own guard. An exception on one object becomes a `ScanFailure`, and the other parts still answer.
 """
@@ -35,7 +35,7 @@ REVIEW = "review"
 
 
 def scan_workload(raw: bytes | Mapping[str, object], within: ScanContext) -> ScannedWorkload | None:
-    """Scan one workload. Return None for an object without pods.
+    """Scan a workload. Return None for an object without pods.
 
     Raises:
         DecodeError: The text is no JSON object, or its apiVersion or kind is no string.

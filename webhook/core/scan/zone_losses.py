@@ -1,4 +1,4 @@
-"""Count the pods of each workload that stay Pending if one zone fails.
+"""Count the pods of each workload that stay Pending if a zone fails.
 
 Each workload is examined alone, next to the pods outside the zone. Other workloads' lost pods compete for the same
 nodes, so the real number can be higher. Pods of Jobs and DaemonSets, and pods without a controller, do not count.
