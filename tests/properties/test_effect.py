@@ -28,7 +28,7 @@ from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.rules.cluster.effect import NO_EFFECT, evaluate
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.problem import take
 from webhook.core.workloads.kinds import traits
@@ -98,7 +98,7 @@ def idle(spec, index, kind, replicas, strategy=None):
     )
     subject = Subject(
         workload=workload,
-        placed=place(workload),
+        placed=placed_constraints(workload),
         context=Context(policy=FIXED, version=RECORDED, index=index),
     )
     answers = [each for each in evaluate(subject) if each.rule == NO_EFFECT.id]

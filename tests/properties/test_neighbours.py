@@ -14,7 +14,7 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.context import Context
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.rules.cluster.shared_selectors import evaluate
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
 from webhook.core.scheduler.problem import take
@@ -88,7 +88,7 @@ def test_the_numbers_are_those_of_the_cluster_with_the_pods_and_without(world):
     )
     subject = Subject(
         workload=workload,
-        placed=place(workload),
+        placed=placed_constraints(workload),
         context=Context(policy=PLAIN, version=RECORDED, index=index, offline=True),
     )
     found = list(evaluate(subject))

@@ -21,7 +21,7 @@ from webhook.core.json_edits import applied
 from webhook.core.review.examination import examine
 from webhook.core.rules.cluster.effect import evaluate as effects
 from webhook.core.rules.cluster.topology_key import evaluate_nodes as evaluate
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL
 from webhook.core.scheduler.problem import take
@@ -106,7 +106,7 @@ def said(rule, spec, index, of=evaluate):
     )
     subject = Subject(
         workload=workload,
-        placed=place(workload),
+        placed=placed_constraints(workload),
         context=Context(policy=FIXED, version=RECORDED, index=index),
     )
     answers = [each for each in of(subject) if each.rule == rule]

@@ -9,7 +9,7 @@ from webhook.core.api.well_known import HOSTNAME
 from webhook.core.context import Context
 from webhook.core.policy.matching import Exemption, Match
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.limits import (
     exceeded_constraint_limit,
     exceeded_template_limit,
@@ -253,7 +253,7 @@ def test_no_rule_compares_hundreds_of_constraints():
 def test_rules_are_not_given_the_cluster_for_it(spec, known):
     read = read_workload(web(**spec))
     here = Context(policy=STRICT, version=RECENT, index=CLUSTER)
-    subject = Subject(workload=read, placed=place(read), context=here)
+    subject = Subject(workload=read, placed=placed_constraints(read), context=here)
     assert (subject.index is CLUSTER) == known
     assert replace(subject, context=replace(here, offline=True)).index is CLUSTER
 

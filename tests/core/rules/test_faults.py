@@ -12,7 +12,7 @@ from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, Rule, Severity, guarded
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.rule_set import _FAMILIES, OFFLINE, RULES, _families, evaluate, noted
 
 ONE, OTHER = (
@@ -66,7 +66,7 @@ def test_other_families_answer(monkeypatch):
 
 def subject_of(manifest):
     known = examined(manifest).workload
-    return Subject(workload=known, placed=place(known), context=Context(policy=DENY, version=RECORDED))
+    return Subject(workload=known, placed=placed_constraints(known), context=Context(policy=DENY, version=RECORDED))
 
 
 # The selector counts another workload's pods, and the second constraint is refused.

@@ -18,7 +18,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.review import evaluation, judging, review
 from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import NotEvaluated, Rule
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.placement.frame.case import PlacementRule
 from webhook.core.rules.rule_set import _FAMILIES, BY_ID, RULES, skipped_rules
 from webhook.core.workloads.kinds import BUILT_IN_KINDS
@@ -162,7 +162,7 @@ def test_rules_that_are_not_asked_of_objects_without_constraints_have_no_word_fo
     found = examined(workload(kind, "app=web")).workload
     for offline in (True, False):
         here = Context(policy=DENY, version=RECENT, index=index, offline=offline)
-        subject = Subject(workload=found, placed=place(found), context=here)
+        subject = Subject(workload=found, placed=placed_constraints(found), context=here)
         silent = [each for each in _FAMILIES if not each.of_any]
         assert len(silent) > len(_FAMILIES) / 2
         assert [answer for each in silent for answer in each.ask(subject)] == []

@@ -9,7 +9,7 @@ from webhook.core.budget import Missing
 from webhook.core.context import Context
 from webhook.core.json_edits import Edit
 from webhook.core.rules.frame.rule import Finding, NotEvaluated
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.frame.trials import tried_in_templates
 from webhook.core.workloads.reading import read_workload
 
@@ -79,7 +79,7 @@ def subject():
     seen = examined(workload("Deployment", "app=web", "zone soft 1 app=web"))
     return Subject(
         workload=seen.workload,
-        placed=place(seen.workload),
+        placed=placed_constraints(seen.workload),
         context=Context(policy=PLAIN, version=RECORDED),
     )
 
@@ -184,5 +184,7 @@ def test_while_a_request_waits_fewer_fixes_of_large_objects_are_tried(constraint
     here = Context(policy=PLAIN, version=RECORDED)
     times = []
     found = [finding(Edit(f"{ROOT}.maxSkew", 2), fix="maxSkew: 2")] * 20
-    tried_in_templates(found, Subject(workload=read, placed=place(read), context=here), lambda _: times.append(1) or ())
+    tried_in_templates(
+        found, Subject(workload=read, placed=placed_constraints(read), context=here), lambda _: times.append(1) or ()
+    )
     assert len(times) == (tried and tried + 1)  # the first time as it is

@@ -17,7 +17,7 @@ from webhook.core.policy.policy import Policy
 from webhook.core.review.read_object import ReadObject
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.limits import MAX_TEMPLATES, weigh
 from webhook.core.rules.placement.group_caps import has_many_caps
@@ -73,7 +73,7 @@ def evaluate_object(given: ReadObject, context: Context, limit: Reason | None = 
         workload = replace(workload, meta=replace(workload.meta, namespace=namespace))
     if limit:
         return Evaluation(workload, (), not_looked_at(limit))
-    subject = Subject(workload=workload, placed=place(workload), context=context)
+    subject = Subject(workload=workload, placed=placed_constraints(workload), context=context)
     findings, missing, feasibility = evaluate(subject)
     return Evaluation(workload, findings, missing, feasibility=feasibility)
 

@@ -40,7 +40,7 @@ from webhook.core.review.messages import denial, not_read, warnings_of
 from webhook.core.review.read_object import ReadObject, read_within_limit
 from webhook.core.review.skip_reasons import is_controller, why_unexamined
 from webhook.core.rules.frame.rule import NotEvaluated
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.limits import MAX_VALUES
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import noted, with_tried_fixes
@@ -239,7 +239,7 @@ def _with_fixes(
     denied = [each.finding for each in judged if each.mode is Mode.DENY and each.finding.edits]
     if evaluation.workload is None or not denied:
         return evaluation, tuple(judged)
-    subject = Subject(workload=evaluation.workload, placed=place(evaluation.workload), context=context)
+    subject = Subject(workload=evaluation.workload, placed=placed_constraints(evaluation.workload), context=context)
     tried = with_tried_fixes(denied, subject)
     tested = dict(zip(map(id, denied), tried.findings, strict=True))
     fixed = tuple(replace(each, finding=tested.get(id(each.finding), each.finding)) for each in judged)

@@ -14,7 +14,7 @@ from webhook.core.context import Context
 from webhook.core.index.pod_admission import refused_by_admission
 from webhook.core.rules.constraint.pods_refused import evaluate
 from webhook.core.rules.frame.rule import Finding
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.text import one_line
 from webhook.core.workloads.reading import read_exactly, read_workload
 from webhook.core.workloads.refused_pods import refusals
@@ -52,7 +52,7 @@ def refused_as_written(workload: Workload, template: Template, within: Context) 
     errors = refusals(workload, template, within.version)
     if not errors:
         return ()
-    subject = Subject(workload=workload, placed=place(workload), context=within)
+    subject = Subject(workload=workload, placed=placed_constraints(workload), context=within)
     fixes = {finding.path: finding.fix for finding in evaluate(subject) if isinstance(finding, Finding)}
     title = _title(workload, template)
     return tuple(

@@ -13,7 +13,7 @@ from webhook.core.context import Context
 from webhook.core.json_edits import applied
 from webhook.core.rules.constraint.pods_refused import evaluate
 from webhook.core.rules.frame.rule import Finding
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.refused_pods import refusals
 
@@ -376,7 +376,7 @@ LABELS = st.dictionaries(st.sampled_from(["app", "v", HASH]), st.sampled_from(["
 def test_a_first_look_overlooks_nothing(keys, labels, expressions, kind):
     found = read_workload(json.dumps(workload(kind, "app=web v=1", spread(keys, labels, expressions))).encode())
     late = [each for each in refusals(found, found.templates[0], RECENT) if each.late]
-    subject = Subject(workload=found, placed=place(found), context=Context(policy=DENY, version=RECENT))
+    subject = Subject(workload=found, placed=placed_constraints(found), context=Context(policy=DENY, version=RECENT))
     assert len(late) == len([each for each in evaluate(subject) if isinstance(each, Finding)])
 
 

@@ -16,7 +16,7 @@ from webhook.core.context import Context
 from webhook.core.json_edits import applied
 from webhook.core.rules.frame.api_errors import broken_at, fix_of
 from webhook.core.rules.frame.fixes import Fix
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.rule_set import API_RULES, BY_ID
 
 V1_33 = KubernetesVersion(1, 33)
@@ -243,6 +243,6 @@ def test_no_error_is_missing_above():
 )
 def test_an_unknown_error_has_no_fix(kind, field):
     known = examined(written({"matchLabelKeys": ["v"]})).workload
-    subject = Subject(workload=known, placed=place(known), context=Context(policy=DENY, version=RECENT))
+    subject = Subject(workload=known, placed=placed_constraints(known), context=Context(policy=DENY, version=RECENT))
     error = FieldError(type=kind, field=f"{ROOT}.{field}")
     assert fix_of(broken_at(error, LIST, subject.placed, subject)) == Fix()

@@ -31,7 +31,7 @@ from webhook.core.json_edits import Edit as EditOfObject
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.examination import examine
 from webhook.core.rules.frame.rule import Finding
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.placement.frame.case import templates_under_rule
 from webhook.core.rules.placement.pod_fits import DO_NOT_FIT
 from webhook.core.rules.rule_set import OF_PODS_WITHOUT_NODES
@@ -320,7 +320,7 @@ def _uncertain_pods(value: Mapping[str, object], manifest: Manifest, frame: Fram
         return 0
     meta = structs.replace(workload.meta, namespace=namespace_of(manifest.namespace, frame.namespace))
     workload = structs.replace(workload, meta=meta)
-    subject = Subject(workload=workload, placed=place(workload), context=frame.context())
+    subject = Subject(workload=workload, placed=placed_constraints(workload), context=frame.context())
     for case in templates_under_rule(subject, frame.index):
         if not case.fits(case.places.hard, case.wanted) and case.has_room(case.wanted):
             return case.wanted

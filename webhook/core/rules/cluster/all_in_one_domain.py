@@ -16,7 +16,8 @@ from webhook.core.index.label_column import Column
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counted_workloads import NO_SELECTOR, OWN_LABELS, counts_itself, foreign_pods
+from webhook.core.rules.frame.counted_pods import OWN_LABELS, counts_itself, foreign_pods
+from webhook.core.rules.frame.counted_workloads import NO_SELECTOR
 from webhook.core.rules.frame.rule import (
     NO_REPLICAS,
     Finding,

@@ -9,14 +9,13 @@ from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
 from webhook.core.api.written_selector import has_conditions
 from webhook.core.index.objects import DeclaredTemplate, Owner
 from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.counted_pods import OWN_LABELS, late_keys
 from webhook.core.rules.frame.counted_workloads import (
-    OWN_LABELS,
-    called,
     counted_workloads,
     groups_of,
     have_one_controller,
     is_member,
-    late_keys,
+    workload_name,
 )
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject, readable_selector
@@ -123,7 +122,7 @@ def _others(differing: list[_Differing], subject: Subject) -> str:
     if more and not messages.count_others(offline=subject.offline):
         return "other workloads"
     named = messages.name_workloads(offline=subject.offline)
-    name = called(differing[0].owner, subject.workload) if named else "another workload"
+    name = workload_name(differing[0].owner, subject.workload) if named else "another workload"
     return f"{name} and {more} more" if more else name
 
 

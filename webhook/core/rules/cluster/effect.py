@@ -13,11 +13,11 @@ from webhook.core.index.key_suggestions import ON_EVERY_NODE, intended
 from webhook.core.json_edits import Edit
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counted_workloads import counts_itself, counts_own_pods_only
+from webhook.core.rules.frame.counted_pods import counts_itself, counts_own_pods_only
 from webhook.core.rules.frame.fixes import Fix, removal
 from webhook.core.rules.frame.pins import are_held, is_in_one_domain, nothing_to_balance
 from webhook.core.rules.frame.rule import Finding, Need, Rule, RuleAnswer, Severity, guarded
-from webhook.core.rules.frame.subject import Placed, Subject, place
+from webhook.core.rules.frame.subject import Placed, Subject, placed_constraints
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.scheduler.plugins.default_selector import pod_services
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SYSTEM_CONSTRAINTS, DefaultingType
@@ -272,7 +272,7 @@ def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
         return False
     templates = tuple(without if each is template else each for each in subject.workload.templates)
     workload = replace(subject.workload, templates=templates)
-    return len(_idle_constraints(replace(subject, workload=workload, placed=place(workload)))) < idle
+    return len(_idle_constraints(replace(subject, workload=workload, placed=placed_constraints(workload)))) < idle
 
 
 def _is_everywhere(key: str, subject: Subject) -> bool:

@@ -18,18 +18,14 @@ from webhook.core.index.objects import Owner
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.counted_pods import LATE_LABELS, OWN_LABELS, counts_without, foreign_pods, late_keys
 from webhook.core.rules.frame.counted_workloads import (
-    LATE_LABELS,
     NO_SELECTOR,
-    OWN_LABELS,
-    called,
     counted_workloads,
-    counts_without,
-    foreign_pods,
     groups_of,
     have_one_controller,
     is_member,
-    late_keys,
+    workload_name,
 )
 from webhook.core.rules.frame.fixes import Fix, changes, changes_in
 from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
@@ -141,7 +137,7 @@ def _have_one_selector(owner: Owner, workload: Workload) -> bool:
 
 
 def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner]) -> Finding:
-    names = [called(owner, workload) for owner in others[:_NAMED]]
+    names = [workload_name(owner, workload) for owner in others[:_NAMED]]
     if len(others) > _NAMED:
         names.append("other workloads")  # `counted_workloads` stops at a limit, so their number is not known
     if any(_have_one_selector(owner, workload) for owner in others):
@@ -363,7 +359,7 @@ def _named(pods: int, others: list[_Other], subject: Subject) -> str:
     if not others or told > pods or not subject.policy.messages.name_workloads(offline=subject.offline):
         return f"{plural(pods, 'pod')} of other workloads"
     named = others[:_NAMED]
-    parts = [f"{other.pods} of {called(other.owner, subject.workload)}" for other in named]
-    parts[0] = f"{plural(named[0].pods, 'pod')} of {called(named[0].owner, subject.workload)}"
+    parts = [f"{other.pods} of {workload_name(other.owner, subject.workload)}" for other in named]
+    parts[0] = f"{plural(named[0].pods, 'pod')} of {workload_name(named[0].owner, subject.workload)}"
     rest = pods - sum(other.pods for other in named)
     return together([*parts, f"{rest} of others"] if rest > 0 else parts)

@@ -14,7 +14,7 @@ from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.api_errors import UNREAD_TEMPLATE, broken_at, fix_of
-from webhook.core.rules.frame.counted_workloads import LATE_LABELS
+from webhook.core.rules.frame.counted_pods import LATE_LABELS
 from webhook.core.rules.frame.fixes import Fix, all_of, changes
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
@@ -116,18 +116,18 @@ def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Fi
         is_name = refusal.path == "metadata.name"
         warning = "the name is too long for a label" if is_name else f"label: {said}"
         fix = Fix(f"use a name of at most {most} characters, because pod labels contain it" if is_name else "")
-        return _told(refusal, workload, warning, fix, f"{refusal.path} {said}")
+        return _refused_pods(refusal, workload, warning, fix, f"{refusal.path} {said}")
     where = placed[refusal.index]
     if takes_any_template(workload, subject.version):
         broken = broken_at(error, "spec.topologySpreadConstraints", placed, subject)
-        return _told(refusal, workload, broken.warning, fix_of(broken), broken.key)
+        return _refused_pods(refusal, workload, broken.warning, fix_of(broken), broken.key)
     key = str(error.bad_value)
     fix = _fix(where, refusal.path, workload)
     warning = f"{where.name}: {_twice(key, where.constraint.selector)}"
-    return replace(_told(refusal, workload, warning, fix, f"{where.key} {key} {said}"), remedy=fix.text)
+    return replace(_refused_pods(refusal, workload, warning, fix, f"{where.key} {key} {said}"), remedy=fix.text)
 
 
-def _told(refusal: Refusal, workload: Workload, warning: str, fix: Fix, key: str) -> Finding:
+def _refused_pods(refusal: Refusal, workload: Workload, warning: str, fix: Fix, key: str) -> Finding:
     which = "this workload"
     if len(workload.templates) > 1:
         which = one_line(_template_of(refusal, workload).path.rstrip("."))
@@ -168,7 +168,7 @@ def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload) -> Fin
         fix = all_of((fix, Fix(text, (Edit(f"{path}.matchLabelKeys", keys or None),))))
     kind = "podAntiAffinity" if ".podAntiAffinity." in path else "podAffinity"
     warning = f"{kind}: {_twice(key, term.label_selector)}"
-    return replace(_told(refusal, workload, warning, fix, f"{path} {key}"), remedy=fix.text)
+    return replace(_refused_pods(refusal, workload, warning, fix, f"{path} {key}"), remedy=fix.text)
 
 
 def _fix(placed: Placed, path: str, workload: Workload) -> Fix:

@@ -15,8 +15,8 @@ from webhook.core.rules.frame.field_names import (
     REQUIREMENT_FIELDS,
     SELECTOR_FIELDS,
     fits,
-    meant,
-    meant_with,
+    intended_field,
+    intended_field_of_value,
 )
 from webhook.core.rules.frame.fixes import Fix
 from webhook.core.rules.frame.rule import Finding, Rule, Severity
@@ -41,7 +41,7 @@ def evaluate(written: Written) -> Iterator[Finding]:
     strays: list[tuple[str, str]] = []
     for path in written.unknown:
         above, _, name = path.rpartition(".")
-        if meant(name) == CONSTRAINTS or CONSTRAINTS[:-1].lower() in path.lower():
+        if intended_field(name) == CONSTRAINTS or CONSTRAINTS[:-1].lower() in path.lower():
             yield _misnamed(above, name, written.value, built_in=workload.built_in)
         elif name in CONSTRAINT_FIELDS and not _OTHERS.search(above) and written.is_known(above):
             strays.append((above, name))
@@ -94,10 +94,10 @@ def _renaming(above: str, name: str, value: Mapping[str, object]) -> tuple[str, 
     """Return the field renamed or moved. If the right field exists, return its removal."""
     beside = value_at(value, above)
     if not isinstance(beside, dict) or name not in beside:
-        near = meant(name)
+        near = intended_field(name)
         return f"rename it to {near}", Fix(f"rename {name} to {near}", by_hand="the field's name contains a dot")
     given, constraint = beside[name], _CONSTRAINT.match(above)
-    right = meant_with(name, given)
+    right = intended_field_of_value(name, given)
     belongs = _parent_of(right, above, constraint[0]) if constraint else above
     path, target = f"{above}.{name}".removeprefix("."), f"{belongs}.{right}".removeprefix(".")
     if not right or belongs is None or target == path:

@@ -14,7 +14,7 @@ from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit, written_path
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.as_written import Written
-from webhook.core.rules.frame.field_names import meant
+from webhook.core.rules.frame.field_names import intended_field
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.text import nearest, one_line, quoted, with_article
 from webhook.core.workloads.custom_kinds import (
@@ -112,7 +112,7 @@ def _answers(of: Written) -> Iterator[RuleAnswer]:
         unread = [
             each
             for each in unread
-            if meant(each.key) != CONSTRAINTS
+            if intended_field(each.key) != CONSTRAINTS
             or not any(path_matches(path, (*each.steps[:-1], CONSTRAINTS)) for path in read)
         ]
     if unread and not read and (right := _meant_kind(of)):
@@ -183,7 +183,7 @@ def _places(written: Written, *, texts: bool = False) -> Iterator[UnreadKey | No
 
 
 def _is_misspelt(key: str) -> bool:
-    return key != CONSTRAINTS and meant(key) == CONSTRAINTS
+    return key != CONSTRAINTS and intended_field(key) == CONSTRAINTS
 
 
 def _is_value(of: Written, place: UnreadKey) -> bool:

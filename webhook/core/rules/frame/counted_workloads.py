@@ -1,69 +1,23 @@
-"""The pods counted by a constraint, and their workloads."""
+"""The other workloads with pods counted by a constraint."""
 
-from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Iterator, Mapping
 
-from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.selectors import Selector
-from webhook.core.api.types import LabelSelector, SpreadConstraint
-from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME, JOB_LABELS
 from webhook.core.budget import Reason
 from webhook.core.groups.reading import Membership, memberships
 from webhook.core.index.objects import Owner
-from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.rules.frame.subject import Placed, Subject, readable_selector
+from webhook.core.rules.frame.subject import Subject
 from webhook.core.text import quoted
-from webhook.core.workloads.kinds import REVISION_LABELS, group_kind
+from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.workload import Workload, namespace_of
 
-# No two workloads share these labels. A constraint with such a label counts a single revision or Job.
-OWN_LABELS = REVISION_LABELS | {*JOB_LABELS}
-LATE_LABELS = Reason("labels added after the template")
 NO_SELECTOR = Reason("its own pods (the kind has no selector)")
 # Beyond this, a constraint counts half the namespace, and each comparison takes time.
 _MAX_COMPARED_WORKLOADS = 16
 # Of an operator's workloads: shards are left out later, so all of them have to be seen first.
 _MAX_COMPARED_SHARDS = 256
 _NAME_CHARS = 32  # of a workload's name within a warning of 120
-_IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
-
-
-def counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
-    """Whether the constraint counts its own pods, with a selector that has conditions."""
-    selector = readable_selector(constraint, labels)
-    return selector is not None and not selector.empty and selector.matches(labels)
-
-
-def late_keys(constraint: SpreadConstraint, labels: Mapping[str, str], late: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the keys in matchLabelKeys with labels added later. Kubernetes ignores keys of absent labels."""
-    return (key for key in constraint.match_label_keys or () if key not in labels and late(key))
-
-
-def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ReadOnlyIndex) -> Counts:
-    """Return the matched pods that are not the workload's own."""
-    pods = index.pods.count(namespace, selector)
-    return counts_without(pods, index.pods.count(namespace, selector.joined(own.requirements))) if pods else pods
-
-
-def counts_without(counts: Counts, *parts: Counts) -> Counts:
-    """Subtract the parts from the counts of pods by slot. Nodes without a pod are left out."""
-    if parts == (counts,):  # mostly a workload's pods are all that its selector counts
-        return {}
-    rest = dict(counts)
-    for slot, number in chain.from_iterable(part.items() for part in parts):
-        rest[slot] = rest.get(slot, 0) - number
-        if rest[slot] <= 0:
-            del rest[slot]
-    return rest
-
-
-def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | None) -> bool:
-    """Whether the constraint counts only the workload's own pods, judged by matchLabels."""
-    if selector is None or own is None or own.match_expressions:
-        return False
-    wanted: Mapping[str, str] = selector.match_labels or {}
-    return bool(own.match_labels) and (own.match_labels or {}).items() <= wanted.items()
 
 
 def counted_workloads(workload: Workload, selector: Selector, index: ReadOnlyIndex) -> Iterator[Owner]:
@@ -93,21 +47,7 @@ def is_member(owner: Owner, of: Membership) -> bool:
     return any(of.selector.matches(each.labels) for each in owner.templates or ())
 
 
-def called(owner: Owner, workload: Workload) -> str:
+def workload_name(owner: Owner, workload: Workload) -> str:
     """The name of another workload of the namespace in messages, with its kind if this workload has the same name."""
     name = quoted(owner.meta.name, _NAME_CHARS)
     return f"{owner.kind} {name}" if owner.meta.name == workload.meta.name else name
-
-
-def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
-    """Return the labels of the workload's selector, else the usual labels of applications.
-
-    Keys of matchLabelKeys are left out, because kube-apiserver refuses them in both places. None if no label is left.
-    """
-    labels, keys = placed.template.template.labels, placed.constraint.match_label_keys or ()
-    own = workload.selector.match_labels if workload.selector else None
-    if not own or not own.items() <= labels.items():
-        own = {key: labels[key] for key in _IDENTITY if key in labels}
-    if any(key_faults(key) or value_faults(value) for key, value in own.items()):
-        return None
-    return {key: value for key, value in own.items() if key not in keys} or None

@@ -30,7 +30,7 @@ _MIN_PART_LETTERS = 4  # of a name that is a part of a field's, as `skew` is of 
 _SHARED_START = 0.6  # the part of a field's name that another ending keeps: `whenUnsatisfied`
 
 
-def meant(name: str) -> str:
+def intended_field(name: str) -> str:
     """Return the likely intended field. Empty if none is similar."""
     written = name.lower()
     if len(written) > _MAX_COMPARED_LETTERS:
@@ -39,13 +39,13 @@ def meant(name: str) -> str:
     return "" if near is None else _BY_LETTERS[near]
 
 
-def meant_with(name: str, value: object) -> str:
-    """Return the field as `meant` does, else the only similar field that fits the value."""
+def intended_field_of_value(name: str, value: object) -> str:
+    """Return the field as `intended_field` does, else the only similar field that fits the value."""
     letters = "".join(filter(str.isalnum, name[:_MAX_COMPARED_LETTERS])).lower()
     alike = [field for field in _FITS if fits(field, value) and _resembles(letters, field.lower())]
     if value in _ACTIONS and not alike:
         alike = ["whenUnsatisfiable"]  # no other field has such a value
-    return meant(name) or (alike[0] if len(alike) == 1 else "")
+    return intended_field(name) or (alike[0] if len(alike) == 1 else "")
 
 
 def fits(field: str, value: object) -> bool:

@@ -202,7 +202,7 @@ def noun_of(key: str) -> str:
     return "node" if key == HOSTNAME else quoted(segment, 40)
 
 
-def place(workload: Workload) -> tuple[Placed, ...]:
+def placed_constraints(workload: Workload) -> tuple[Placed, ...]:
     """All constraints of an object, in the order of its templates."""
     return tuple(
         Placed(template, index, constraint)

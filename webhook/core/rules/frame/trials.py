@@ -22,7 +22,7 @@ from webhook.core.decoders import converted
 from webhook.core.json_edits import Edit, applied
 from webhook.core.rules.frame.fixes import Fix, all_of, without_edits
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.limits import keys_in
 from webhook.core.workloads.reading import parse_object
 from webhook.core.workloads.workload import Template
@@ -257,7 +257,7 @@ def _after(subject: Subject, edits: Sequence[Edit]) -> Subject | None:
     if inside < len(edits):
         return None
     workload = structs.replace(subject.workload, templates=tuple(templates))
-    return structs.replace(subject, workload=workload, placed=place(workload))
+    return structs.replace(subject, workload=workload, placed=placed_constraints(workload))
 
 
 class _Edited(msgspec.Struct, frozen=True):

@@ -135,7 +135,7 @@ def _closed_at_minimum(tally: ConstraintRoom) -> list[int]:
 
 def _finding(case: TemplateUnderRule, tally: ConstraintRoom, who: str, admitted: int, *, together: bool) -> Finding:
     placed = case.placed[tally.hard.index]
-    said = _said(tally, who, together=together)
+    said = _conflict(tally, who, together=together)
     remedy = first_that_helps(
         case, admitted, _remedies(case, tally, placed), field=WHEN_UNSATISFIABLE, brings=costs_pods
     )
@@ -156,7 +156,7 @@ def _finding(case: TemplateUnderRule, tally: ConstraintRoom, who: str, admitted:
     )
 
 
-def _said(tally: ConstraintRoom, who: str, *, together: bool) -> str:
+def _conflict(tally: ConstraintRoom, who: str, *, together: bool) -> str:
     total = len(tally.open_domains | tally.closed)
     if together:
         return f"{who} keeps all pods together"

@@ -170,7 +170,7 @@ def _finding(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -
             f"{text} (opens {plural(fix.nodes, 'node')})" for text, fix in zip(texts, explanation.fixes, strict=True)
         ),
         key=placed.key if placed else "spec",
-        at_most=Mode.WARN if _told(explanation, subject, index) else Mode.AUDIT,
+        at_most=Mode.WARN if _needs_action(explanation, subject, index) else Mode.AUDIT,
     )
 
 
@@ -181,7 +181,7 @@ def _warning(balance: Balance, explanation: Explanation, subject: Subject, remed
     return short_enough(DO_NOT_FIT.id, *mended, f"{_NO_NODE}: {brief}")
 
 
-def _told(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -> bool:
+def _needs_action(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -> bool:
     """Whether a person must act, because no new node, preemption or unknown fact can help."""
     if can_add_nodes(subject.policy, index.nodes.view()) or "DynamicResources" in explanation.not_evaluated:
         return False
