@@ -45,7 +45,7 @@ def counted_pods(
     own, can_say = _workload_selector(pod, index)
     if own is None or written.selector is None:
         return None
-    counting = node_sets.flags(domains.counting, len(domains.column.of))
+    counting = node_sets.flags(domains.counting, len(domains.column.domain_of))
     selector, namespace = domains.constraint.selector, pod.meta.namespace
 
     def pods(selecting: Selector) -> int:

@@ -282,7 +282,7 @@ def _neighbours(cycle: Cycle, alone: Verdict, index: ReadOnlyIndex | None) -> _N
     lonely = rejected.get(NO_AFFINITY.reasons[0], 0)
     for term in neighbours.affinity_terms if lonely else ():
         column = nodes.column(term.topology_key)
-        there = column.nodes_of(sorted({column.of[slot] for slot in neighbours.affinity_pods} - {-1}))
+        there = column.nodes_of(sorted({column.domain_of[slot] for slot in neighbours.affinity_pods} - {-1}))
         # Without a neighbour anywhere, the pod waits forever.
         nowhere = "" if there else "; no node has one"
         yield f"without {term.topology_key}", lonely & ~column.present
@@ -291,8 +291,8 @@ def _neighbours(cycle: Cycle, alone: Verdict, index: ReadOnlyIndex | None) -> _N
     own = rejected.get(REJECTED_BY_OWN.reasons[0], 0)
     for term, counts in zip(neighbours.anti_affinity_terms, neighbours.anti_affinity_pods, strict=True):
         column = nodes.column(term.topology_key)
-        members = own & column.nodes_of(sorted({column.of[slot] for slot in counts} - {-1}))
-        names = [] if index is None else [*_matching(term, index, column.of, members)]
+        members = own & column.nodes_of(sorted({column.domain_of[slot] for slot in counts} - {-1}))
+        names = [] if index is None else [*_matching(term, index, column.domain_of, members)]
         text = f"with a pod {_selector_text(term.selector)} in its {segment_of(term.topology_key)} (pod anti-affinity)"
         yield _with_names(text, names), members
     existing = rejected.get(REJECTED_BY_EXISTING.reasons[0], 0)

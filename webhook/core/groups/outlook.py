@@ -83,7 +83,7 @@ def _worst(
         for key, column in columns.items():
             held: Counter[int] = Counter()
             for number, step in enumerate(named, start=1):
-                domain = column.of[slots[step.node]]
+                domain = column.domain_of[slots[step.node]]
                 held[domain] += 1
                 if domain >= 0 and held[domain] > worst[key].pods:
                     worst[key] = FullestDomain(column.values[domain], held[domain], named[:number])
@@ -93,7 +93,7 @@ def _worst(
 def _led_orders(cluster_game: ClusterGame, column: Column) -> Iterable[Sequence[Move]]:
     """For each of the first domains, build an order that fills it."""
     domains = [
-        column.of[node_sets.to_slots(node_class.nodes)[0]] if node_class.nodes else -1
+        column.domain_of[node_sets.to_slots(node_class.nodes)[0]] if node_class.nodes else -1
         for node_class in cluster_game.game.classes
     ]
     if column.one_each:

@@ -16,7 +16,7 @@ class Column:
 
     Attributes:
         key: The label key.
-        of: By slot, the index of the node's value in ``values``. -1 for a node without the key.
+        domain_of: By slot, the index of the node's value in ``values``. -1 for a node without the key.
         values: The different values.
         numbers: The index of each value.
     """
@@ -24,7 +24,7 @@ class Column:
     def __init__(self, labels: Sequence[Mapping[str, str] | None], key: str) -> None:
         numbers: dict[str, int] = {}
         self.key = key
-        self.of = [
+        self.domain_of = [
             numbers.setdefault(has[key], len(numbers)) if has is not None and key in has else -1 for has in labels
         ]
         self.values = tuple(numbers)
@@ -32,16 +32,16 @@ class Column:
         self._domains: dict[int, frozenset[int]] = {}
 
     @classmethod
-    def absent(cls, of: list[int], key: str) -> "Column":
-        """The column of a label without a node. All such columns share ``of``, which never changes."""
+    def absent(cls, domain_of: list[int], key: str) -> "Column":
+        """The column of a label without a node. All such columns share ``domain_of``, which never changes."""
         column = cls((), key)
-        column.of = of
+        column.domain_of = domain_of
         return column
 
     @cached_property
     def present(self) -> int:
         """The nodes with the key."""
-        return node_sets.from_flags(bytes(number >= 0 for number in self.of)) if self.values else 0
+        return node_sets.from_flags(bytes(number >= 0 for number in self.domain_of)) if self.values else 0
 
     @cached_property
     def one_each(self) -> bool:
@@ -56,7 +56,7 @@ class Column:
         if not self.values:
             return ()
         # One byte per node, 0 for no value. The nodes of a value are this row with all other numbers mapped to 0.
-        wide = bytes(number + 1 for number in self.of)
+        wide = bytes(number + 1 for number in self.domain_of)
         table = bytearray(256)
         nodes = []
         for number in range(1, len(self.values) + 1):
@@ -68,7 +68,7 @@ class Column:
     @cached_property
     def _slots(self) -> tuple[tuple[int, ...], ...]:
         members: list[list[int]] = [[] for _ in self.values]
-        for slot, number in enumerate(self.of):
+        for slot, number in enumerate(self.domain_of):
             if number >= 0:
                 members[number].append(slot)
         return tuple(map(tuple, members))
@@ -90,7 +90,7 @@ class Column:
                 nodes |= self.sets[number]
             return nodes
         slots = [slot for number in numbers for slot in self._slots[number]]
-        return node_sets.from_slots(slots, len(self.of))
+        return node_sets.from_slots(slots, len(self.domain_of))
 
     def with_value(self, value: str) -> int:
         """The nodes with this value."""
@@ -109,7 +109,7 @@ class Column:
             if self.sets is not None:
                 known = frozenset(number for number, members in enumerate(self.sets) if members & nodes)
             else:
-                known = frozenset(map(self.of.__getitem__, node_sets.to_slots(nodes & self.present)))
+                known = frozenset(map(self.domain_of.__getitem__, node_sets.to_slots(nodes & self.present)))
             self._domains[nodes] = known
         return known
 

@@ -87,9 +87,11 @@ def _is_attracted(batch: PodBatch, gone: Sequence[Pod], *, replacing: bool) -> b
     columns = [view.column(term.topology_key) for term in neighbours.affinity_terms]
     if neighbours.matches_itself and not neighbours.affinity_pods and not replacing:
         # Without the gone pods, the first pod may go anywhere, but all others then follow it into a single domain.
-        return any(len({column.of[slot] for slot in slots} - {-1}) > 1 for column in columns)
-    homes = [{column.of[slot] for slot in neighbours.affinity_pods} | {-1} for column in columns]
-    return any(column.of[slot] not in home for slot in slots for column, home in zip(columns, homes, strict=True))
+        return any(len({column.domain_of[slot] for slot in slots} - {-1}) > 1 for column in columns)
+    homes = [{column.domain_of[slot] for slot in neighbours.affinity_pods} | {-1} for column in columns]
+    return any(
+        column.domain_of[slot] not in home for slot in slots for column, home in zip(columns, homes, strict=True)
+    )
 
 
 class ClusterGame(Struct, frozen=True, dict=True):
@@ -277,7 +279,9 @@ class _Batches(Struct, frozen=True):
         return AffinityLimit(
             keys=tuple(map(nodes.key, columns)),
             weights=self.meeting(*neighbours.affinity_terms),
-            base=tuple(frozenset(column.of[slot] for slot in neighbours.affinity_pods) - {-1} for column in columns),
+            base=tuple(
+                frozenset(column.domain_of[slot] for slot in neighbours.affinity_pods) - {-1} for column in columns
+            ),
             matches_itself=neighbours.matches_itself,
         )
 

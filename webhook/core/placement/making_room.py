@@ -242,9 +242,9 @@ def _domains(problem: Problem, others: Mapping[str, Sequence[str]]) -> list[_Whe
     )
     numbers = [view.column(key) for key in keys]
     sizes = Counter(
-        tuple(column.values[column.of[slot]] for column in numbers)
+        tuple(column.values[column.domain_of[slot]] for column in numbers)
         for slot in node_sets.to_slots(view.live)
-        if all(column.of[slot] >= 0 for column in numbers)
+        if all(column.domain_of[slot] >= 0 for column in numbers)
     )
     if len(keys) == 1:
         sizes.update({(value,): 0 for key in keys for value in others.get(key, ())})

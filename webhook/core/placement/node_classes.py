@@ -212,7 +212,7 @@ def _class(nodes: GameNodes, node_limits: Sequence[NodeLimits], slot: int, alike
         open=nodes.open_at(first),
         node_limits=tuple(map(tuple, of_pod_classes)),
         start=nodes.start_at(slot),
-        domains=tuple(column.of[first] for column in nodes.columns),
+        domains=tuple(column.domain_of[first] for column in nodes.columns),
         held=tuple(spread.counts.get(slot, 0) if spread.nodes >> first & 1 else None for spread in nodes.by_node),
         nodes=alike,
     )
@@ -291,7 +291,7 @@ def _pool(
         open=nodes.open_at(first),
         node_limits=tuple(node_limits),
         start=start,
-        domains=tuple(column.of[first] for column in nodes.columns),
+        domains=tuple(column.domain_of[first] for column in nodes.columns),
         held=(),
         nodes=part,
         pooled=True,
@@ -339,7 +339,7 @@ def spread_on_domains(nodes: GameNodes, classes: Sequence[NodeClass]) -> list[Do
     for spread in nodes.by_domain:
         base = [0] * len(spread.column.values)
         for slot, pods in spread.counts.items():
-            base[spread.column.of[slot]] += pods
+            base[spread.column.domain_of[slot]] += pods
         spreads.append(
             DomainSpread(
                 key=nodes.key(spread.column),
@@ -379,7 +379,7 @@ def _by_values(part: int, columns: Sequence[Column]) -> Iterator[int]:
     """Divide by all columns, visiting each node once, in `_by_value`'s order."""
     alike: dict[tuple[int, ...], list[int]] = {}
     for slot in node_sets.to_slots(part):
-        alike.setdefault(tuple([column.of[slot] for column in columns]), []).append(slot)
+        alike.setdefault(tuple([column.domain_of[slot] for column in columns]), []).append(slot)
     texts = [(*column.values, "") for column in columns]  # A node without the key has the number -1.
     for values in sorted(
         alike, key=lambda each: [(number >= 0, names[number]) for number, names in zip(each, texts, strict=True)]

@@ -130,7 +130,7 @@ def _actual(skewed: _Skewed, origin: Origin, path: str, running: Counts | None) 
     balance, domains = skewed.balance, skewed.balance.domains
     constraint, eligible = domains.constraint, domains.column.domain_count(domains.counting)
     counts, column = _listed(domains, eligible), domains.column
-    counting = node_sets.flags(domains.counting, len(column.of))
+    counting = node_sets.flags(domains.counting, len(column.domain_of))
     outside, others = dict[int, int](), dict[int, int]()
     if sum(skewed.counts.values()) != sum(domains.match_num.values()):
         outside = {slot: pods for slot, pods in skewed.counts.items() if not counting[slot]}
@@ -170,7 +170,7 @@ def _by_value(column: Column, counts: Counts) -> Mapping[str, int]:
     """Count pods by the label value of their node, "" without the label."""
     by_value = dict[str, int]()
     for slot, pods in counts.items():
-        number = column.of[slot]
+        number = column.domain_of[slot]
         value = column.values[number] if number >= 0 else ""
         by_value[value] = by_value.get(value, 0) + pods
     return dict(sorted(by_value.items()))

@@ -140,7 +140,7 @@ def test_a_view_knows_the_label_keys_of_its_nodes():
 def everything(view):
     """All that can be asked of a view."""
     columns = [view.column(key) for key in (HOSTNAME, ZONE)]
-    asked = [(each.of, each.values, each.present, each.sets) for each in columns]
+    asked = [(each.domain_of, each.values, each.present, each.sets) for each in columns]
     computed = view.slots, view.taint_classes, view.soft_taint_classes, view.unschedulable
     return asked, computed, view.names, view.labels, view.live, view.keys
 
@@ -213,7 +213,7 @@ def test_of_a_label_that_no_node_has_nothing_is_kept():
     index = racks(3)
     view = index.nodes.view()
     column = view.column("shelf")
-    assert (column.key, column.values, column.present, list(column.of)) == ("shelf", (), 0, [-1] * view.size)
+    assert (column.key, column.values, column.present, list(column.domain_of)) == ("shelf", (), 0, [-1] * view.size)
     assert (column.domain_count(view.live), column.domains(view.live), column.with_value("a")) == (0, frozenset(), 0)
     for number in range(200):
         view.column(f"key-{number}")

@@ -123,7 +123,7 @@ def _steps(answer: PlanAnswer, steps: Sequence[PodMove]) -> Iterator[str]:
     view = answer.known.index.nodes.view()
     column, texts = view.column(answer.group.zone_key), list[str]()
     for step in steps[:_MAX_STEPS]:
-        number = column.of[view.slots[step.node]]
+        number = column.domain_of[view.slots[step.node]]
         zone = f" ({one_line(column.values[number], _NAME)})" if number >= 0 else ""
         texts.append(f"{one_line(step.pod, _NAME)} -> {one_line(step.node, _NAME)}{zone}")
     rest = f"; {len(steps) - _MAX_STEPS} more" if len(steps) > _MAX_STEPS else ""

@@ -106,7 +106,7 @@ def _domain(pod: Pod, column: Column, view: NodeView) -> str | None:
     slot = view.slots.get(name)
     if slot is None:
         return None
-    number = column.of[slot]
+    number = column.domain_of[slot]
     return column.values[number] if number >= 0 else name if column.key == HOSTNAME else None
 
 

@@ -136,8 +136,8 @@ def _zones_of(counts: Counts, column: Column) -> tuple[str, ...]:
     """The zones with pods, the fullest first."""
     held = Counter[str]()
     for slot, pods in counts.items():
-        if slot < len(column.of) and column.of[slot] >= 0:  # A node can be deleted, or without a zone.
-            held[column.values[column.of[slot]]] += pods
+        if slot < len(column.domain_of) and column.domain_of[slot] >= 0:  # A node can be deleted, or without a zone.
+            held[column.values[column.domain_of[slot]]] += pods
     return tuple(sorted(held, key=lambda zone: (-held[zone], zone)))
 
 

@@ -64,7 +64,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
 
     def _cells_of_hosts(self) -> Mapping[DomainState, int]:
         """As `cells`, for domains of a single node. Only hosts with pods are visited."""
-        pods, counting, domain_of = self.domains.match_num, self.domains.counting, self.column.of
+        pods, counting, domain_of = self.domains.match_num, self.domains.counting, self.column.domain_of
         single = 0
         for column in self.apart:
             single |= column.present
@@ -137,7 +137,7 @@ def addable_together(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) 
         return None
     if wanted <= 0 or zones.unsteady or hosts.unsteady:
         return None
-    domain_of = hosts.column.of
+    domain_of = hosts.column.domain_of
     pods = hosts.domains.match_num
     taken = hosts.column.nodes_of(tuple(pods))
     zones_of_hosts = []

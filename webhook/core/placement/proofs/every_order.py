@@ -259,7 +259,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
         """How many pods the node takes."""
         most = min(self.most, self.limits.get(slot, self.most))
         for constraint, top in self.tops:
-            most = min(most, top - constraint.count(constraint.column.of[slot]))
+            most = min(most, top - constraint.count(constraint.column.domain_of[slot]))
         # If the own pods are created anew, their resources count as free.
         own = self.freed.get(slot)
         for number, (column, amount) in enumerate(self.places.free):
@@ -362,10 +362,10 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
     def _rooms(self, constraint: ConstraintRoom, enough: int) -> Iterator[tuple[int, int]]:
         column, counting = constraint.column, constraint.domains.counting
         if column.one_each:
-            takes = node_sets.flags(self.some(self.open), len(column.of))
+            takes = node_sets.flags(self.some(self.open), len(column.domain_of))
             for slot in node_sets.to_slots(counting):
                 check_time()
-                yield column.of[slot], self.on(slot) if takes[slot] else 0
+                yield column.domain_of[slot], self.on(slot) if takes[slot] else 0
         else:
             for number in column.domains(counting):
                 check_time()

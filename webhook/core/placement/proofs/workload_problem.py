@@ -275,7 +275,7 @@ def _together(problem: Problem, nodes: NodeView) -> str | None:
     if not near.affinity_terms or not near.matches_itself:
         return None
     for term in near.affinity_terms:
-        domain_of = nodes.column(term.topology_key).of
+        domain_of = nodes.column(term.topology_key).domain_of
         if any(domain_of[slot] >= 0 for slot in near.affinity_pods):
             return None
     return near.affinity_terms[0].topology_key

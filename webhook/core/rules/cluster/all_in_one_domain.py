@@ -167,7 +167,7 @@ def _one_domain(column: Column, counts: Counts) -> str | None:
     """Return the domain of all pods. None for two domains, a node without the key, or a deleted node."""
     first = -1
     for slot in counts:
-        number = column.of[slot] if slot < len(column.of) else -1
+        number = column.domain_of[slot] if slot < len(column.domain_of) else -1
         if number < 0 or number != first >= 0:
             return None
         first = number

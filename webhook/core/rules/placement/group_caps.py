@@ -193,8 +193,8 @@ def _by_domain(counts: Counts, column: Column, index: ReadOnlyIndex) -> Mapping[
     """Count the pods by domain. Nodes without the key count as a domain, and deleted nodes are skipped."""
     found, live = Counter[str](), index.nodes.view().live
     for slot, pods in counts.items():
-        if slot < len(column.of) and live >> slot & 1:
-            number = column.of[slot]
+        if slot < len(column.domain_of) and live >> slot & 1:
+            number = column.domain_of[slot]
             found[column.values[number] if number >= 0 else _UNLABELLED] += pods
     return found
 

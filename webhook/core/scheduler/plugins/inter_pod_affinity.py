@@ -188,7 +188,7 @@ def _nodes_in_domains(nodes: NodeView, terms: Iterable[tuple[str, Counts]]) -> i
     shared = 0
     by_key: dict[str, set[int]] = {}
     for key, counts in terms:
-        domain_of = nodes.column(key).of
+        domain_of = nodes.column(key).domain_of
         by_key.setdefault(key, set()).update([domain_of[slot] for slot in counts])
     for key, domains in by_key.items():
         # Nodes without the key are in no domain.
@@ -204,7 +204,7 @@ def _nodes_meeting_affinity(neighbours: Neighbours, nodes: NodeView) -> int:
     for term in neighbours.affinity_terms:
         column = nodes.column(term.topology_key)
         with_keys &= column.present
-        domains = {column.of[slot] for slot in neighbours.affinity_pods} - {-1}
+        domains = {column.domain_of[slot] for slot in neighbours.affinity_pods} - {-1}
         any_match = any_match or bool(domains)
         near &= column.nodes_of(tuple(domains))
     # The first pod of a group with affinity to itself can go to any node with the keys. Otherwise none could start.

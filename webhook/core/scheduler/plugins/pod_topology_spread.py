@@ -257,7 +257,7 @@ def count_domains(
 
 def _by_domain(column: Column, counts: Counts, counting: int) -> Counts:
     """Add up the pods of counting nodes by domain number. Source: filtering.go ``calPreFilterState``."""
-    domain_of = column.of
+    domain_of = column.domain_of
     # Usually every node with the key counts, and the counts need no filter.
     if counting != column.present:
         members = node_sets.flags(counting, len(domain_of))

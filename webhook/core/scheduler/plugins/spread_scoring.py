@@ -43,7 +43,7 @@ def scores(counted: CountedConstraints, eligible: EligibleNodes, feasible: int) 
     scoring = _Scoring(eligible, with_keys, tuple(node_sets.to_slots(feasible & with_keys)))
     raw = dict.fromkeys(scoring.scored, 0.0)
     for constraint, counts in zip(counted.constraints, counted.counts, strict=True):
-        domain_of = nodes.column(constraint.topology_key).of
+        domain_of = nodes.column(constraint.topology_key).domain_of
         # A key with many domains has few pods in each. The logarithm of their number makes keys comparable. A larger
         # maxSkew adds the same to every node and so reduces the relative differences.
         weight, pods_near = _weighed(constraint, counts, scoring)
@@ -69,10 +69,10 @@ def _weighed(constraint: Constraint, counts: Counts, scoring: _Scoring) -> tuple
     empty = column.numbers.get("", -1)
 
     def domain(slot: int) -> int:
-        return empty if column.of[slot] < 0 else column.of[slot]
+        return empty if column.domain_of[slot] < 0 else column.domain_of[slot]
 
     considered = dict.fromkeys(map(domain, scoring.scored), 0)
-    members = node_sets.flags(scoring.eligible.counted(constraint, scoring.with_keys), len(column.of))
+    members = node_sets.flags(scoring.eligible.counted(constraint, scoring.with_keys), len(column.domain_of))
     for slot, number in counts.items():
         if members[slot] and domain(slot) in considered:
             considered[domain(slot)] += number

@@ -62,12 +62,12 @@ def inter_pod_affinity(
     """
     by_key: dict[str, dict[int, int]] = {}
     for key, weights in drawn:
-        domains, sums = view.column(key).of, by_key.setdefault(key, {})
+        domains, sums = view.column(key).domain_of, by_key.setdefault(key, {})
         for slot, weight in weights.items():
             sums[domains[slot]] = sums.get(domains[slot], 0) + weight
     totals = dict.fromkeys(feasible, 0)
     for key, sums in by_key.items():
-        domains = view.column(key).of
+        domains = view.column(key).domain_of
         for slot in totals:
             if domains[slot] >= 0:
                 totals[slot] += sums.get(domains[slot], 0)
