@@ -1,4 +1,4 @@
-"""The answer of ``evenspread plan``, and its document: a group's plan, compared with its fields before."""
+"""The answer of ``evenspread plan``, and its document."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class CapOfKey(Document, frozen=True, kw_only=True):
 
 
 class FullestDomain(Document, frozen=True):
-    """The fullest domain of all orders, the most pods its cap allows, and the sequence of pods that fills it."""
+    """The fullest domain of all orders, the cap in pods, and the order that fills it."""
 
     topology_key: str
     domain: str
@@ -39,7 +39,7 @@ class FullestDomain(Document, frozen=True):
 
 
 class NaivePlan(Document, frozen=True):
-    """The result of the fields before: the template's own fields, or the caps written as maxSkew."""
+    """The fields before the plan, and their result. They are the template's own, or the caps written as maxSkew."""
 
     constraints: tuple[SpreadConstraint, ...]
     verdict: PlacementOutcome | None
@@ -50,7 +50,7 @@ class NaivePlan(Document, frozen=True):
 
 
 class KeptCap(Document, frozen=True):
-    """The most pods in a domain under the plan, the most its cap allows, and the field that enforces it."""
+    """The fullest domain under the plan, the cap in pods, and the field that enforces it."""
 
     topology_key: str
     pods: int
@@ -110,7 +110,7 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def broken(self) -> Mapping[str, int]:
-        """Pods in the fullest domain with the fields before, by topology key, for caps that it breaks."""
+        """The caps that the fields before break: the pods in the fullest domain by topology key."""
         worst = self.seen.worst if self.seen is not None else {}
         return {key: each.pods for key, each in worst.items() if each.pods > (self.group.most(key) or 0)}
 

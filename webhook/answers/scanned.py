@@ -1,4 +1,4 @@
-"""The documents of a scan, for the console's API, ``evenspread audit`` and ``evenspread skew``."""
+"""The documents of a scan, for the console and the commands ``audit`` and ``skew``."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The texts of ``evenspread simulate``, and its document: whether pods of workloads get a node."""
+"""The texts of ``evenspread simulate``, and its document."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ class BlockedNode(Document, frozen=True):
 
 
 class Blocking(Document, frozen=True):
-    """The nodes that block the first waiting pod: those of the domain with the fewest pods, or all."""
+    """The nodes that reject the first waiting pod, in the domain with the fewest pods or in all."""
 
     topology_key: str | None
     domain: str | None
@@ -68,7 +68,7 @@ class Rollout(Document, frozen=True):
 
 
 class StuckProbability(Document, frozen=True):
-    """The share of orders that leave a pod Pending: of equally likely orders, and of orders by scores."""
+    """The share of orders with a Pending pod: of equally likely orders, and of orders by scores."""
 
     uniform: float | None
     scored: float | None

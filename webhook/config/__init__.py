@@ -1,4 +1,4 @@
-"""Read the configuration file into a `core.policy.policy.Policy`, or report all of its faults at once.
+"""Read the configuration file as a `Policy` of the core, or report all of its faults at once.
 
     text -> document (values with line and column) -> shape (JSON Schema) -> meaning -> build -> Policy
 

@@ -1,4 +1,4 @@
-"""Read the YAML text of a configuration file into plain values, each with its line and column.
+"""Read the YAML of a configuration file as plain values with their positions.
 
 The reader works on the parser's events. PyYAML's composer drops duplicate keys, and limits neither nesting nor aliases.
 Scalars resolve as in YAML 1.1, which Kubernetes uses, except that a date stays text.

@@ -1,4 +1,4 @@
-"""Check what the schema cannot express: rule ids, dates, durations, unreachable entries, and Kubernetes' own checks.
+"""Check the configuration beyond its schema: dates, durations, unreachable entries, and Kubernetes' own checks.
 
 A part with a fault by the schema is not checked again, so that a mistake is reported once. Default constraints need
 two checks: kube-scheduler's check of PodTopologySpreadArgs, and kube-apiserver's check of constraints in a pod. Only
@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 
 
 class View(NamedTuple):
-    """A document, and the ``faulty`` paths: those of known faults and of all values that contain one."""
+    """A document, and its ``faulty`` paths: those of known faults and of their parents."""
 
     document: ConfigDocument
     faulty: frozenset[str]
@@ -86,7 +86,7 @@ def _ends(text: str) -> Iterator[int]:
 
 
 def meaning_faults(part: View) -> Iterator[ConfigFault]:
-    """Yield the faults that the schema cannot find, including errors by kube-scheduler and kube-apiserver."""
+    """Yield the faults beyond the schema, including errors by kube-scheduler and kube-apiserver."""
     yield from _rules_version(part)
     yield from _exemptions(part)
     yield from _workloads(part)

@@ -1,6 +1,6 @@
-"""Read the parts of a KubeSchedulerConfiguration with an effect on verdicts, as `SchedulerProfile` values.
+"""Read the profiles of a KubeSchedulerConfiguration.
 
-Only these parts are checked. kube-scheduler may still reject the file.
+Only parts with an effect on verdicts are read and checked. kube-scheduler may still reject the file.
 
 Source: k8s.io/kube-scheduler config/v1; kubernetes pkg/scheduler/framework/runtime expandMultiPointPlugins.
 """

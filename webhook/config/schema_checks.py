@@ -1,4 +1,4 @@
-"""Validate the configuration file by its JSON Schema, with normalised values and readable faults.
+"""Validate the configuration file by its JSON Schema.
 
 `policy.schema.json` defines every field, its default and its description. It has two custom keywords: ``x-must`` is a
 pattern in words, and ``x-as-written`` keeps an unquoted scalar as text (1.10 does not become 1.1).
@@ -218,7 +218,7 @@ def _field_places() -> tuple[str, ...]:
 
 
 def fields(part: Schema | None = None, prefix: str = "") -> Iterator[tuple[str, Schema]]:
-    """Yield the path (``[]`` for lists) and the schema of every field, in the order of the schema."""
+    """Yield the path (with ``[]`` for lists) and the schema of every field."""
     for name, inner in resolved(part or schema()).get("properties", {}).items():
         path = f"{prefix}{name}"
         field = resolved(inner)

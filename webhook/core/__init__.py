@@ -1,1 +1,1 @@
-"""All decisions as pure functions: no I/O, clock, randomness, logging, Flask or Kubernetes client."""
+"""All decisions, without I/O, clock, randomness, logging, Flask or Kubernetes client."""

@@ -45,7 +45,7 @@ class Missing(Enum):
 
     @cached_property
     def reason(self) -> "Reason":
-        """The reason with the text of this kind."""
+        """A reason of this kind, with its text."""
         return Reason(self.value, self)
 
 
@@ -116,10 +116,10 @@ class Budget(Struct, frozen=True, kw_only=True):
         return self.clock() > self.until - _LEAST_SECONDS
 
     def at_most(self, seconds: float) -> "Budget":
-        """Move the deadline to at most ``seconds`` from now."""
+        """Return the budget with a deadline at most ``seconds`` from now."""
         return replace(self, until=min(self.until, self.clock() + seconds))
 
     def limit_in_a_thread(self) -> AbstractContextManager[None]:
-        """Make `check_time` raise after `_THREAD_SECONDS`, in a thread for an object that no process could judge."""
+        """Make `check_time` raise after `_THREAD_SECONDS`, for an object that no process could judge."""
         ends = self.clock() + _THREAD_SECONDS
         return time_limit(lambda: self.clock() > ends)

@@ -45,6 +45,6 @@ class Computing(Struct, frozen=True, dict=True):
         return known[compute]
 
     def computed(self, compute: Callable[[Self], _Value]) -> _Value | None:
-        """Return the cached result of `once`, or None if there is none, for example because the function raised."""
+        """Return the cached result of `once`, or None if there is none."""
         known: dict[object, _Value] = self.__dict__.get("_computed", {})
         return known.get(compute)

@@ -38,7 +38,7 @@ def applied(value: object, edits: Iterable[Edit]) -> dict[str, object]:
 
 
 def marked(value: object, edits: Iterable[Edit]) -> object:
-    """Apply the edits with `GONE` for each removed item, so that the other items keep their indices."""
+    """Apply the edits with `GONE` for each removed item, to keep the indices of the others."""
     for edit in edits:
         value = _with(value, edit.path, GONE if edit.value is None else edit.value)
     return value

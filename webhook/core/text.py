@@ -1,4 +1,4 @@
-"""Format texts for users: short lines of untrusted text, plurals, lists and suggestions for misspelled words."""
+"""Format texts for users: untrusted text, plurals, lists and spelling suggestions."""
 
 import json
 import re
@@ -124,6 +124,6 @@ def constraint_name(key: str, index: int | None) -> str:
 
 
 def quoted(text: str, limit: int = 80) -> str:
-    """Format an untrusted name for a sentence, in quotes if it is empty or has spaces or unprintable characters."""
+    """Format an untrusted name for a sentence. It gets quotes if empty, unprintable or with spaces."""
     plain = bool(text) and text.isprintable() and " " not in text
     return one_line(text if plain else json.dumps(text[: limit + 1], ensure_ascii=False), limit)

@@ -1,4 +1,4 @@
-"""Soften the hard constraints of a pod that no node meets now, if the pod's author or the policy wants that.
+"""Soften the hard constraints of a pod without a fitting node, if its author or the policy allows it.
 
 A softened constraint loses minDomains, because kube-apiserver allows it on hard constraints only. If the pod has a
 soft constraint with the same key, the hard one is removed instead. An annotation records the changes. It also keeps a
@@ -33,7 +33,7 @@ _RECORD = "{"  # the first character of a record; values from the pod's author n
 
 
 class FallbackRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The annotation ``evenspread.io/fallback``: the topology keys of softened and of removed constraints."""
+    """The annotation ``evenspread.io/fallback``: topology keys of softened and removed constraints."""
 
     softened: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -58,9 +58,10 @@ def may_fall_back(pod: PodTemplate, policy: Policy) -> bool:
 
 
 def fall_back(pod: PodTemplate, namespace: str, within: Context, injected: Injection | None = None) -> Fallback | None:
-    """Soften as few hard constraints as possible, until some node admits the pod (as sent, with ``injected``).
+    """Soften as few hard constraints as possible, until some node admits the pod.
 
-    Return None if the pod fits, if nothing helps, or if new nodes or preemption will make room.
+    ``pod`` is as sent, without the constraints of ``injected``. Return None if the pod fits, if nothing helps, or if
+    new nodes or preemption will make room.
     """
     constraints = pod.pod_spec.constraints if injected is None else injected.constraints
     hard = [place for place, each in enumerate(constraints) if each.hard]

@@ -1,4 +1,4 @@
-"""The record of an injection in an annotation, and the JSON Patch operations that write it."""
+"""The annotation that records an injection, and its JSON Patch."""
 
 from collections.abc import Mapping
 

@@ -1,1 +1,1 @@
-"""The configured policy as values: modes, ceilings, exemptions, defaults and the cluster's capacity."""
+"""The configured policy: modes, ceilings, exemptions, defaults and the cluster's capacity."""

@@ -1,4 +1,4 @@
-"""Answer whether the cluster can add nodes, and count domains, including configured domains without a node.
+"""Decide whether the cluster can add nodes, and count domains, configured domains included.
 
 Every review can afford both. The node table keeps the set of label keys and caches the values of each key.
 """

@@ -56,7 +56,7 @@ def _configured_ceiling(policy: Policy, namespace: str, namespace_labels: Mappin
 
 
 def exemption_for(policy: Policy, rule: str, target: MatchedObject, today: str) -> Exemption | None:
-    """Return the first exemption from this rule that matches the object and is valid on this ISO date (UTC)."""
+    """Return the first exemption of the object from this rule that is valid on this ISO date (UTC)."""
     for exemption in policy.exemptions:
         expired = exemption.expires is not None and exemption.expires < today
         if exemption.rule == rule and not expired and exemption.match.matches(target):

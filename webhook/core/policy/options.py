@@ -21,7 +21,7 @@ class DenyFrom(StrEnum):
 
 
 class NamespaceLabel(StrEnum):
-    """Field ``namespaceLabel``: how the label ``evenspread.io/ceiling`` of a namespace changes its ceiling."""
+    """Field ``namespaceLabel``: the effect of a namespace's label ``evenspread.io/ceiling``."""
 
     DEFAULT = ""  # RAISE if the configured ceiling is deny, else ANY
     RAISE = "raise"  # the label can only raise the ceiling
@@ -60,7 +60,7 @@ class RevisionKeys(StrEnum):
 
 
 class FallbackMode(StrEnum):
-    """Field ``defaults.fallback``: the pods whose hard constraints become soft if no node meets them."""
+    """Field ``defaults.fallback``: the pods with hard constraints that may become soft."""
 
     OFF = "off"
     ANNOTATION = "annotation"  # pods with the annotation evenspread.io/fallback

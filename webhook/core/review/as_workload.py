@@ -56,7 +56,7 @@ def is_revision(request: AdmissionRequest) -> bool:
 def as_stateful_set(
     request: AdmissionRequest, policy: Policy, index: ReadOnlyIndex | None
 ) -> tuple[AdmissionRequest, ReadObject] | None:
-    """Return the request as the creation of the StatefulSet with the revision's template, or None for no review.
+    """Return a ControllerRevision's write as the creation of its StatefulSet, or None for no review.
 
     Requests of controllers and kube-system accounts need no review, and neither do updates with the same owner and
     labels. An update that takes a revision from an operator's object always needs a review of its data.
@@ -180,7 +180,7 @@ _SCALE = decoder_of(_Scale)
 
 
 def as_update(request: AdmissionRequest, index: ReadOnlyIndex | None) -> AdmissionRequest | None:
-    """Return a scale request as an update of its workload, with the new replicas and without an old object.
+    """Return a scale request as an update of its workload, without an old object.
 
     None if the workload is unknown, if the replicas do not increase, or if an autoscaler sends the request.
     """

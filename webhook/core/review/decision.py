@@ -1,4 +1,4 @@
-"""The input and the results of a review: the admission request, its decision, and an examination."""
+"""The input and the results of a review."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Evaluate every rule for one object, and report rules on deny that could not be evaluated.
+"""Evaluate every rule for an object, and deny it if a rule on deny has no answer.
 
 object -> `read_object` -> ReadObject -> `evaluate_object` -> Evaluation -> `judge` -> JudgedFinding
 """
@@ -124,7 +124,7 @@ def with_unanswered_rules(evaluation: Evaluation, policy: Policy, *, costly: boo
 
 
 def evaluation_without_answers(kind: GroupKind, why: Reason, error: Exception | None = None) -> Evaluation:
-    """Return the evaluation of an unread object, or after an exception of the review: no rule has an answer."""
+    """Return an evaluation in which no rule has an answer: of an unread object, or after an exception."""
     unasked = OFFLINE | (API_RULES if kind in BUILT_IN_KINDS else frozenset())
     missed = (NotEvaluated(rule.id, why, error) for rule in RULES if rule.id not in unasked)
     return Evaluation(None, tuple(_unanswered(each, "spec") for each in missed))

@@ -1,4 +1,4 @@
-"""Decide the mode of each finding: the policy's mode, then ceilings, exemptions and the object before an update."""
+"""Decide the mode of each finding, by the policy and by the object before an update."""
 
 from collections.abc import Collection, Iterable
 
@@ -107,7 +107,7 @@ def drop_undenied_unanswered(judged: Iterable[JudgedFinding]) -> tuple[JudgedFin
 
 
 def cap_on_pods(judged: JudgedFinding) -> JudgedFinding:
-    """Lower the mode of a finding on a pod, or on an object from kube-system, to the rule's highest mode there.
+    """Cap the mode of a finding on a pod, or on an object from kube-system, by the rule's limit.
 
     A pod cannot fix missing room, and kube-system's controllers must keep working.
     """

@@ -20,7 +20,7 @@ _LEAST_SUMMARY = len("evenspread/: ") + 20  # 20 characters are a few words
 
 
 def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Return a line for each of the first three findings, and a line with the number of others."""
+    """Return a line for each of the first three findings, and the number of others."""
     lines = tuple(_warning(finding) for finding in findings[:MAX_WARNINGS])
     more = len(findings) - len(lines)
     if not more:
@@ -48,7 +48,7 @@ def _warning(finding: Finding) -> str:
 
 
 def denial(name: str, findings: Sequence[Finding], messages: Messages) -> str:
-    """Return the denial: a complete first line, a block for each finding, and the command to check before pushing.
+    """Return the denial: a complete first line, a block for each finding, and the command to check.
 
     ``name`` is the object's name in messages, for example ``Rollout shop/web``.
     """

@@ -1,4 +1,4 @@
-"""The mutating route: inject defaults into new pods, and soften hard constraints that no node meets.
+"""The mutating route: inject defaults into new pods, and soften their constraints.
 
 `mutate` never raises. `plan_delivery` answers for workloads.
 """

@@ -1,4 +1,4 @@
-"""The mutating route for workloads: write the stored plan of a SpreadGroup into pod templates.
+"""Write the stored plan of a SpreadGroup into pod templates, in the mutating route.
 
     template -> groups that select it -> the stored plan's fields -> patch of the template with a record
 

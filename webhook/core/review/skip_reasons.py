@@ -1,4 +1,4 @@
-"""Decide which objects skip the review, by the request and the cluster, never by the object's word alone.
+"""Decide which objects skip the review.
 
 Authors cannot exempt their objects. A mirror pod must come from a node. An object with an owner is skipped if the
 owner's kind makes such objects and one of these holds:

@@ -1,4 +1,4 @@
-"""Scan a cluster: each workload's findings and pods, the cause of Pending pods, and the loss of a zone.
+"""Scan a cluster: findings, skew, Pending pods and zone losses of each workload.
 
 Example:
     within = scan_context(context)

@@ -43,7 +43,7 @@ class _Skewed(Struct, frozen=True):
 
 
 def has_standing_pods(workload: Workload, *, stand_in: bool) -> bool:
-    """Whether the workload keeps a set of identifiable pods running, so that their skew matters.
+    """Whether the workload keeps identifiable pods running, so that their skew matters.
 
     A single pod only matters as a ``stand_in`` for the pods of an unknown controller.
     """
@@ -184,7 +184,7 @@ def domain_text(skew: ActualSkew) -> str:
 
 
 def ownership_text(skew: ActualSkew) -> str:
-    """Return how many counted pods are other workloads', and how many own pods are not counted. Else ""."""
+    """Return the numbers of other workloads' counted pods and of uncounted own pods, else ""."""
     others, own = sum(skew.others.values()), sum((skew.own or {}).values())
     verb, parts = "belongs" if others == 1 else "belong", list[str]()
     if others:

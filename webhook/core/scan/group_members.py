@@ -27,7 +27,7 @@ MOST_PODS = 4_000
 
 
 def workloads_of(group: Group, index: ReadOnlyIndex) -> tuple[Owner, ...]:
-    """Return the workloads with a template that the group selects, of the kinds whose spec the index keeps."""
+    """Return the workloads that the group selects, of kinds with a spec in the index."""
     owners = index.owners.matching(group.namespace, compile_selector(group.selector), _MOST_COMPARED)
     return tuple(owner for owner in owners if owner.spec)
 

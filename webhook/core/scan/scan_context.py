@@ -1,4 +1,4 @@
-"""The shared facts of a scan, the objects that stand for their controller, and each workload's next pods."""
+"""The shared facts of a scan, the objects to scan, and each workload's next pods."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple

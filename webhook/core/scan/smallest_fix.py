@@ -1,4 +1,4 @@
-"""Choose a fix to show for a workload: for its Pending pods, else for its worst finding, else its defaults.
+"""Choose the fix of a workload: for its Pending pods, else its worst finding, else its defaults.
 
 YAML is only offered for tested changes. Filters test fixes of pods, and rules test fixes of findings. Other fixes are
 only text.
