@@ -122,14 +122,14 @@ def _without(template: PodTemplate, before: ShardPlan) -> PodTemplate:
 
 
 def _own_constraint(group: Group, template: PodTemplate, planned: Collection[SpreadConstraint]) -> str:
-    """The template's own hard constraint over a key of the plan. Empty without one."""
+    """The template's own hard constraint over a key of the plan. Empty if it has none."""
     hard = replaced_constraints(group, template.pod_spec.constraints)
     own = [constraint for constraint in hard if constraint not in planned]
     return f"the template has its own hard {segment_of(own[0].topology_key or '')} constraint" if own else ""
 
 
 def _own_domains(template: PodTemplate, pin: NodeSelectorRequirement | None) -> str:
-    """The pin's domain whose nodes the template rejects. Empty without one."""
+    """The pinned domain rejected by the template. Empty if it accepts all."""
     if pin is None:
         return ""
     spec, key = template.pod_spec, pin.key

@@ -123,7 +123,7 @@ def with_fields(pod: Pod, fields: Fields) -> Pod:
 
 
 class ShardPlan(Struct, frozen=True):
-    """The fields that a plan adds to the pods of one shard.
+    """The fields added by a plan to the pods of a shard.
 
     Attributes:
         constraints: Hard spread constraints.

@@ -314,7 +314,7 @@ def _capped_keys(group: Group) -> Iterator[tuple[str, int]]:
 
 
 def _pins(group: Group, shards: Sequence[Shard], capacity: GroupCapacity) -> tuple[ZonePins, int] | None:
-    """The pins of the expected shards, and the number of shards up to which they can stay. None if impossible.
+    """The pins of the expected shards, and the largest number of shards that keeps them. None if impossible.
 
     The caps of the expected shards decide which pods stay in their zones.
     """

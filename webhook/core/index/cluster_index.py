@@ -162,7 +162,7 @@ class ClusterIndex(ReadOnlyIndex):
     def apply_pod(self, event: Event, pod: Pod, key: str) -> None:
         """Apply an event of a pod. Ignore the deletion of an earlier pod of the same name.
 
-        ``key`` is the pod's name, or any unique text for a pod without one.
+        ``key`` is the pod's name, or any unique text for a pod without name.
         """
         self._revision += 1
         if event == "DELETED":

@@ -40,7 +40,7 @@ def with_pods(index: ReadOnlyIndex, node: str, pods: Sequence[Pod]) -> ReadOnlyI
 
 
 def without_pods(index: ReadOnlyIndex, like: Pod, own: Selector, running: Counts) -> ReadOnlyIndex:
-    """Remove the pods of one workload.
+    """Remove the pods of a workload.
 
     Args:
         index: The cluster.
@@ -79,7 +79,7 @@ def with_room(index: ReadOnlyIndex, freed: Mapping[int, Mapping[str, int]]) -> R
 
 
 def with_owners(index: ReadOnlyIndex, owners: Sequence[Owner]) -> ReadOnlyIndex:
-    """Add or replace owners. `Owners.matching` still returns replaced ones."""
+    """Add or replace owners. `Owners.matching` still returns replaced owners."""
     return ReadOnlyIndex(index, owners=_WithOwners(index.owners, owners))
 
 
@@ -199,7 +199,7 @@ def _if_any_less(amounts: tuple[int, ...], wanted: int) -> tuple[int, ...] | Non
 
 
 class _WithDrivers(Volumes):
-    """Volumes with the drivers of added nodes. ``models`` maps an added node to the copied one."""
+    """Volumes with the drivers of added nodes. ``models`` maps an added node to the copied node."""
 
     def __init__(self, below: Volumes, models: Mapping[str, str]) -> None:
         super().__init__(below.answering)

@@ -16,7 +16,7 @@ from webhook.core.workloads.workload import Workload
 
 _CHAIN = 4  # Enough for ReplicaSet, Deployment, an operator's resource and its parent. Also ends cycles.
 _LONGEST_COUNT = 10  # The digits of a 32-bit number. Users can write more into an annotation.
-# Labels that select exactly one Job's pods, by the Job's uid. The second is the older spelling.
+# Labels that select the pods of a single Job by its uid. The second is the older spelling.
 _JOB_LABELS = (CONTROLLER_UID, OLD_CONTROLLER_UID)
 
 
@@ -81,7 +81,7 @@ def controllers(pod: PodTemplate, index: ReadOnlyIndex) -> list[OwnerReference]:
 
 
 def controller_kind(pod: PodTemplate) -> GroupKind | None:
-    """The kind of the pod's controller. None for a pod without one."""
+    """The kind of the pod's controller. None without a controller."""
     reference = pod.meta.controller
     return None if reference is None else group_kind(reference.api_version, reference.kind)
 

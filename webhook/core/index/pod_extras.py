@@ -55,7 +55,7 @@ class Mounted(Struct, frozen=True):
 
     @property
     def weight(self) -> int:
-        """An upper bound of the pod's volumes of one driver. It exceeds any limit if reading a volume can fail."""
+        """An upper bound of any driver's volumes in the pod. It exceeds all limits if reading a volume can fail."""
         claims = (volume.persistent_volume_claim for volume in self.volumes)
         return sum(1 if claim is not None and claim.claim_name else _PAST_ANY_LIMIT for claim in claims)
 

@@ -71,7 +71,7 @@ class Pods(View):
         return self._ask(Pods.count, namespace, selector, terminating=terminating)
 
     def count_unspread(self, namespace: str, selector: Selector) -> int:
-        """The number of matching pods on nodes without a constraint, except terminating ones. No overlay changes it."""
+        """The number of matching pods on nodes without a constraint, except terminating pods. No overlay changes it."""
         return self._ask(Pods.count_unspread, namespace, selector)
 
     def names(self, namespace: str) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ class Pods(View):
         return self._ask(Pods.namespaces)
 
     def matching(self, namespace: str, selector: Selector) -> Sequence[tuple[str, int]]:
-        """The names and slots of the namespace's matching pods, including terminating ones."""
+        """The names and slots of the namespace's matching pods, including terminating pods."""
         return self._ask(Pods.matching, namespace, selector)
 
     def objecting(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, str, int]]:
@@ -103,7 +103,7 @@ class Pods(View):
         return self._ask(Pods.score_facts, namespace, labels)
 
     def waiting(self, namespace: str | None = None) -> tuple[Pod, ...]:
-        """The pods without a node, of one or all namespaces."""
+        """The pods without a node, in this namespace or all namespaces."""
         return self._ask(Pods.waiting, namespace)
 
     def count_waiting(self, namespace: str, selector: Selector) -> int:
@@ -127,7 +127,7 @@ class Pods(View):
         return self._ask(Pods.claim_users, namespace, name)
 
     def mounts(self) -> Mapping[int, int]:
-        """An upper bound of the volumes of one driver on each node, by slot."""
+        """An upper bound of any driver's volumes on each node, by slot."""
         return self._ask(Pods.mounts)
 
     def mounting(self, slots: Sequence[int] | None = None) -> Mapping[int, tuple[Mounted, ...]]:

@@ -31,7 +31,7 @@ class Volumes(View):
         return self._ask(Volumes.volume, name)
 
     def candidates(self, claim: Claim) -> tuple[PersistentVolume, ...]:
-        """The volumes that can bind to the claim: unclaimed ones of its class, and reserved ones.
+        """The volumes for the claim: unclaimed volumes of its class, and reserved volumes.
 
         Source: storage/volume/pv_helpers.go ``FindMatchingVolume``; volumebinding/assume_cache.go ``ListPVs``.
         """
@@ -42,7 +42,7 @@ class Volumes(View):
         return self._ask(Volumes.storage_class, name)
 
     def default_class(self) -> StorageClass | None:
-        """The storage class of claims without one. None if no class or several are marked as default."""
+        """The default storage class. None if no class or several are marked as default."""
         return self._ask(Volumes.default_class)
 
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
@@ -186,7 +186,7 @@ class ReadOnlyIndex:
         return self._below.lacking
 
     def lacks(self, *resources: str) -> str:
-        """The first unreadable one of these resources with the reason, for messages. Empty if all are readable."""
+        """The first unreadable resource with the reason, for messages. Empty if all these resources are readable."""
         lacking = self.lacking
         for resource in resources:
             if resource in lacking:

@@ -154,14 +154,14 @@ def _scaled(read: _Scaled, type_meta: TypeMeta) -> Owner:
 
 
 def _replica_set(read: _Scaled, type_meta: TypeMeta) -> Owner:
-    # A Deployment keeps ten old ReplicaSets. Its own template is the one that counts.
+    # A Deployment keeps ten old ReplicaSets. Only its own template counts.
     if read.metadata is None or controller_of(read.metadata.owner_references) is None:
         return _scaled(read, type_meta)
     return _owner(type_meta, read.metadata, read.spec.replicas, read.spec.selector)
 
 
 def _kept_spec(written: _ScaledSpec) -> bytes:
-    """Encode `Owner.spec`, without the replicas. Empty for a broken spec, as in files, and for an oversized one."""
+    """Encode `Owner.spec`, without the replicas. Empty for a broken spec, as in files, and for an oversized spec."""
     said = {
         field.encode_name: value
         for field in msgspec.structs.fields(_ScaledSpec)
@@ -310,7 +310,7 @@ class _WatchLine(Struct, Generic[_Wire], frozen=True):
 
 
 class Reader(Struct, frozen=True, kw_only=True):
-    """The decoders of one kind. Each makes one pass over the JSON.
+    """The decoders of a kind. Each makes a single pass over the JSON.
 
     They raise UnicodeDecodeError, and msgspec.DecodeError for broken JSON or its subclass ValidationError for wrong
     types.

@@ -142,7 +142,7 @@ def _zones_of(counts: Counts, column: Column) -> tuple[str, ...]:
 
 
 def _zones_of_volumes(group: Group, member: GroupMember, index: ReadOnlyIndex) -> list[str]:
-    """The zones to which volumes pin the shard's pods."""
+    """The zones of the volumes that pin the shard's pods."""
     workload, column = member.workload, index.nodes.view().column(group.zone_key)
     numbers = range(workload.first_ordinal, workload.first_ordinal + member.pods)
     known = ordinals(index, group.namespace, workload.meta.name, workload.claims or _NO_CLAIMS, numbers)

@@ -63,7 +63,7 @@ class NodeTable(Nodes):
         self._smallest: dict[str, int] = {}  # the smallest allocatable amounts, computed on demand
 
     def all(self) -> tuple[Node, ...]:
-        """All nodes, including cordoned and unready ones."""
+        """All nodes, even if cordoned or unready."""
         return tuple(self._nodes.values())
 
     def is_empty(self) -> bool:
@@ -180,7 +180,7 @@ class NodeTable(Nodes):
                 self._shrink()
 
     def _has_column(self, name: str) -> bool:
-        """Whether the resource has a column. Creates one if some node offers the resource."""
+        """Whether the resource has a column. Creates the column if some node offers the resource."""
         if name in self.free:
             return True
         if name not in self._offers:

@@ -41,7 +41,7 @@ _ASIDE = "\0"
 # at least this many values, and fewer than two pods per value.
 LEARN_AT = 256
 _PODS_PER_VALUE = 2
-# In pods per value. A key that became many-valued too early, when each app had one pod, becomes ordinary again at it.
+# In pods per value. A key that became many-valued too early, when each app had one pod, becomes ordinary here.
 _PODS_PER_FEW = 8
 # Keys are also examined when the pods fall below this fraction of the next examination: 1/4.
 _FORGET_AT = 4
@@ -109,7 +109,7 @@ class PodRecord:
 
 
 class _Kept:
-    """The counts of one selector, updated by events."""
+    """The counts of a selector, updated by events."""
 
     __slots__ = ("counts", "requirements")
 
@@ -127,7 +127,7 @@ class _Kept:
 
 
 class NamespacePods:
-    """The pods of one namespace with a node."""
+    """The pods of a namespace with a node."""
 
     def __init__(self, learn_at: int = LEARN_AT) -> None:
         self.records: dict[str, PodRecord] = {}
@@ -303,7 +303,7 @@ class NamespacePods:
         return counts
 
     def count_unspread(self, requirements: Requirements) -> int:
-        """The number of matching pods without a constraint, except terminating ones."""
+        """The number of matching pods without a constraint, except terminating pods."""
         by_value, by_group = self._apart(requirements)
         if any(each.operator in _POSITIVE for each in by_value):
             return sum(not (holder.terminating or holder.spread) for holder in self._holders(by_value, by_group))
@@ -312,7 +312,7 @@ class NamespacePods:
         return unspread - sum(not (each.terminating or each.spread) for each in refused)
 
     def pods_matching(self, requirements: Requirements) -> Iterator[tuple[str, int]]:
-        """The names and slots of the matching pods, including terminating ones."""
+        """The names and slots of the matching pods, including terminating pods."""
         by_value, by_group = self._apart(requirements)
         groups = {*self.matching(by_group)}
         for name, record in self.records.items() if groups else ():

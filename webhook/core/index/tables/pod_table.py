@@ -130,7 +130,7 @@ class PodTable(Pods):
             self._take_extras(namespace, key, slot, extras)
 
     def _take_off(self, namespace: str, key: str, uid: str = "") -> bool:
-        """Remove a pod from its node. Return whether there was one."""
+        """Remove a pod from its node. Return whether there was such a pod."""
         space = self._namespaces.get(namespace)
         record = None if space is None else space.records.get(key)
         if space is None or record is None or (uid and record.uid and record.uid != uid):
