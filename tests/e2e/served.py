@@ -19,7 +19,7 @@ from e2e.waiting import eventually
 POLICY = {"apiVersion": "config.evenspread.io/v1alpha1", "kind": "SpreadPolicy"}
 PROGRAM = pathlib.Path(sys.executable).parent / "evenspread"
 # What a command says of a cluster without an installation.
-NO_INSTALLATION = re.compile(r"cluster \S+: note: no ConfigMap of the evenspread chart: the built-in policy .*\n")
+NO_INSTALLATION = re.compile(r"cluster \S+: note: no ConfigMap of the evenspread chart: using the built-in policy.*\n")
 
 
 class Webhook(NamedTuple):

@@ -165,8 +165,7 @@ def cluster_with_pods(
 def frame_with_cluster(known: ClusterSource, frame: Frame) -> Frame:
     """Add the cluster's index, version and namespace to the frame.
 
-    Raises:
-        CommandError: With exit code 2 if the cluster lacks the namespace.
+    Raises CommandError with exit code 2 if the cluster lacks the namespace.
     """
     namespace, names = frame.namespace, known.index.known_namespaces()
     if namespace and names and namespace not in names and not known.index.lacks("namespaces"):

@@ -54,11 +54,7 @@ def page(result: RunResult, policy: Policy, source: str, moment: str) -> Iterato
 
 
 def shown_file(file: str, frame: Frame) -> Shown:
-    """Scan a snapshot or output of kubectl for the console.
-
-    Raises:
-        CommandError: The file has no readable object.
-    """
+    """Scan a snapshot or output of kubectl for the console. Raises CommandError if the file has no readable object."""
     read = [*read_files((file,), unpack=True)]
     result = examine_cluster(read, structs.replace(frame, cluster_version=stated_version(read)))
     print_faults(result.faults)
@@ -142,18 +138,9 @@ def scanner_source(
 
 
 def start(source: Callable[[], Shown], cluster: Sequence[str], bind: tuple[str, int] | None = None) -> str:
-    """Serve the console from a thread of this process.
+    """Serve the console from a thread of this process, and return its URL. Without ``bind``, it uses a free port.
 
-    Args:
-        source: The console's data.
-        cluster: Options with which `simulate` reads the same cluster.
-        bind: Host and port. None for a free port on 127.0.0.1.
-
-    Returns:
-        The console's URL.
-
-    Raises:
-        OSError: The address is not available.
+    ``cluster`` are options for `simulate` to read the same cluster. Raises OSError if the address is not available.
     """
     host, port = bind or (_HOST, _PORT)
     app = create_console(source, Simulator(cluster), LOCAL_HOSTS | {f"[{host}]" if ":" in host else host})

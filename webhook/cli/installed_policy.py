@@ -47,11 +47,7 @@ def installed_policy(live: LiveCluster, config: str | None, today: str) -> Loade
 
 
 def _named(live: LiveCluster, config: str) -> _ConfigMap:
-    """The ConfigMap in --config.
-
-    Raises:
-        CommandError: It cannot be read.
-    """
+    """The ConfigMap in --config. Raises CommandError if it cannot be read."""
     namespace, slash, name = config.removeprefix(CONFIG_MAP).partition("/")
     if not (namespace and slash and name) or "/" in name:
         raise CommandError(f"--config {config[:64]}: write it as {CONFIG_MAP}NAMESPACE/NAME")

@@ -25,16 +25,7 @@ _MAX_RELEASE_CHARS = 64
 
 
 class ClusterSelection(Struct, frozen=True, kw_only=True):
-    """The options that select a cluster.
-
-    Attributes:
-        snapshot: --snapshot.
-        cluster: --cluster.
-        kubeconfig: --kubeconfig.
-        context: --context.
-        user: --as.
-        opened: The result or error of an earlier `open_cluster`.
-    """
+    """The options that select a cluster. ``opened`` is the result or error of an earlier `open_cluster`."""
 
     snapshot: str | None = None
     cluster: bool = False
@@ -56,11 +47,7 @@ class ClusterSelection(Struct, frozen=True, kw_only=True):
 
 
 def open_cluster(selection: ClusterSelection) -> LiveCluster:
-    """Connect to the selected cluster and request its release.
-
-    Raises:
-        CommandError: With exit code 4.
-    """
+    """Connect to the selected cluster and request its release. Raises CommandError with exit code 4."""
     if isinstance(selection.opened, CommandError):
         raise selection.opened
     if selection.opened is not None:
@@ -103,11 +90,7 @@ def _account(selection: ClusterSelection) -> Account:
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Turn errors of reading a cluster into errors of the command.
-
-    Raises:
-        CommandError: With exit code 4.
-    """
+    """Turn errors of reading a cluster into errors of the command. Raises CommandError with exit code 4."""
     try:
         yield
     except UnreadableClusterError as error:

@@ -104,11 +104,7 @@ def policy_option(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def result_options(*more: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    """Add --output, --report-api, --fail-on and --verbose. The command gets them as ``results``.
-
-    Args:
-        more: Further formats of this command.
-    """
+    """Add --output with ``more`` formats, --report-api, --fail-on and --verbose, as the parameter ``results``."""
 
     def decorated(command: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(command)
@@ -139,10 +135,7 @@ def current_cluster_options(command: Callable[..., object]) -> Callable[..., obj
 
 
 def cluster_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add --snapshot, --cluster, --kubeconfig, --context and --as. The command gets them as ``selection``.
-
-    A snapshot together with a live cluster is a usage error.
-    """
+    """Add --snapshot, --cluster, --kubeconfig, --context and --as, as the parameter ``selection``."""
 
     @functools.wraps(command)
     def named(

@@ -56,8 +56,7 @@ def ca_options(command: _Command) -> _Command:
 def lives(ca_duration: timedelta, leaf_duration: timedelta) -> Lifetimes:
     """The lifetimes in both options.
 
-    Raises:
-        click.UsageError: The CA would expire before leaves of the next one are in use.
+    Raises click.UsageError if the CA would expire before leaves of the next one are in use.
     """
     if ca_duration < _MIN_LEAVES * leaf_duration:
         raise click.UsageError("--ca-duration must be at least three times --leaf-duration")
@@ -65,11 +64,7 @@ def lives(ca_duration: timedelta, leaf_duration: timedelta) -> Lifetimes:
 
 
 def address(flag: str, text: str, example: str) -> tuple[str, int]:
-    """Parse HOST:PORT.
-
-    Raises:
-        CommandError: The text is something else.
-    """
+    """Parse HOST:PORT. Raises CommandError if the text is something else."""
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or int(port) > _LAST_PORT:
         raise CommandError(f"{flag} {text}: write it as HOST:PORT, for example {example}")
@@ -77,11 +72,7 @@ def address(flag: str, text: str, example: str) -> tuple[str, int]:
 
 
 def api_server(kubeconfig: str | None, context: str | None) -> ApiServer:
-    """The API server in a kubeconfig, or the API server of this pod.
-
-    Raises:
-        CommandError: With exit code 4.
-    """
+    """The API server in a kubeconfig, or the API server of this pod. Raises CommandError with exit code 4."""
     try:
         return ApiServer(Account(kubeconfig=kubeconfig, context=context))
     except ClusterError as error:
@@ -89,11 +80,7 @@ def api_server(kubeconfig: str | None, context: str | None) -> ApiServer:
 
 
 def loaded_policy(file: str) -> Loaded:
-    """Read the policy file of a server.
-
-    Raises:
-        CommandError: The file has faults.
-    """
+    """Read the policy file of a server. Raises CommandError if the file has faults."""
     try:
         return load_policy(file)
     except ConfigError as error:

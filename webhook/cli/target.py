@@ -133,8 +133,7 @@ def find_object(
 def get_object(wanted: NamedObject, server: ApiServer, source: str) -> Mapping[str, object] | None:
     """Get the object from the API server. None if it does not exist.
 
-    Raises:
-        CommandError: With exit code 4 if the API server does not answer or refuses.
+    Raises CommandError with exit code 4 if the API server does not answer or refuses.
     """
     for group in wanted.groups:
         location = _served_resource(wanted, group, server, source)

@@ -1,4 +1,4 @@
-"""Texts of a finding in every output format: its message, its fix and its consequence."""
+"""Texts of a finding in all output formats: its message, its fix and its consequence."""
 
 from webhook.cli.checking.results import Row
 from webhook.core.policy.policy import Mode

@@ -104,13 +104,7 @@ _TEMPLATE = b"emplate"
 
 
 def same_file_indexes(files: Iterable[File], namespace: str, policy: Policy) -> dict[str, ClusterIndex]:
-    """An index for each file with several workloads, by file name.
-
-    Args:
-        files: The input.
-        namespace: The namespace of objects without one.
-        policy: Its ``workloads`` are read as well.
-    """
+    """An index for each file with several workloads, by file name. ``namespace`` is the default."""
     indexes = {}
     for file in files:
         if CONSTRAINTS.encode() in file.data and file.data.count(_TEMPLATE) > 1:
@@ -142,12 +136,7 @@ def is_configuration(manifest: Manifest) -> bool:
 
 
 def configuration_faults(manifest: Manifest, today: str) -> Iterator[InputFault]:
-    """Yield the faults of a configuration, or of the configuration inside a ConfigMap.
-
-    Args:
-        manifest: Any object.
-        today: ISO date, for expired exemptions.
-    """
+    """Yield the faults of a configuration, or of the configuration inside a ConfigMap. ``today`` is an ISO date."""
     if is_configuration(manifest):
         yield from _faults(manifest, today)
     elif (manifest.api_version, manifest.kind) == ("v1", "ConfigMap") and any(

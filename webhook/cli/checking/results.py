@@ -111,12 +111,7 @@ def rank(severity: Severity) -> int:
 
 
 def exit_code(result: RunResult, fail_on: str) -> Exit:
-    """The exit code. Bugs outweigh unreadable input, which outweighs findings.
-
-    Args:
-        result: The result.
-        fail_on: Lowest severity that counts, or ``never``.
-    """
+    """The exit code. Bugs outweigh unreadable input, which outweighs findings from severity ``fail_on``."""
     if result.failures:
         return Exit.OUR_FAULT
     if any(fault.fatal for fault in result.faults):

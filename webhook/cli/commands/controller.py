@@ -236,8 +236,7 @@ def _show_scans(source: Source, options: ControllerOptions, bind: tuple[str, int
 class _Policy:
     """The policy in the file. While the file has faults, the last valid policy.
 
-    Raises:
-        CommandError: The file has faults at the start.
+    Raises CommandError if the file has faults at the start.
     """
 
     def __init__(self, file: str | None) -> None:

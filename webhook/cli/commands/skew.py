@@ -93,8 +93,7 @@ def skew(*, all_namespaces: bool, watch: bool, output: str, selection: ClusterSe
 def _read_skews(selection: ClusterSelection, frame: Frame, *, everywhere: bool) -> tuple[Sequence[_WorkloadSkew], str]:
     """Read the skews of the cluster, and the namespace. An empty namespace is all of them.
 
-    Raises:
-        CommandError: Pods or nodes could not be read.
+    Raises CommandError if pods or nodes could not be read.
     """
     keep = _keeping(frame.policy.workloads)
     known, here = cluster_with_pods(selection, frame, keep, lost="skew needs them")

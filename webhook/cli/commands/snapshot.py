@@ -30,8 +30,7 @@ _MAX_KINDS = 4  # in the summary, those with most objects; it fits a line
 def _with_directory(file: str | None) -> str | None:
     """Check the directory of the output before the cluster is read.
 
-    Raises:
-        CommandError: The directory does not exist.
+    Raises CommandError if the directory does not exist.
     """
     if file is not None and not Path(file).parent.is_dir():
         raise CommandError(f"{file}: cannot be written: {os.strerror(errno.ENOENT)}")
@@ -83,8 +82,7 @@ def snapshot(*, file: str | None, anonymise: bool, selection: ClusterSelection, 
 def _taken(selection: ClusterSelection, policy: Policy, progress: Progress) -> CapturedSnapshot:
     """Take the snapshot of the selected cluster or file.
 
-    Raises:
-        CommandError: With exit code 3 for an unreadable file, 4 for an unreadable cluster.
+    Raises CommandError with exit code 3 for an unreadable file, 4 for an unreadable cluster.
     """
     if not selection.snapshot:
         with reading():
@@ -99,8 +97,7 @@ def _taken(selection: ClusterSelection, policy: Policy, progress: Progress) -> C
 def _opened(file: str | None) -> Iterator[BinaryIO]:
     """Open a file for its owner only. It gets its name when it is complete.
 
-    Raises:
-        CommandError: The file cannot be created.
+    Raises CommandError if the file cannot be created.
     """
     if file is None:
         yield sys.stdout.buffer

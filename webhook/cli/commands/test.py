@@ -53,15 +53,7 @@ class Expected(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """A tested document.
-
-    Attributes:
-        document: The document.
-        titles: Its objects.
-        missing: Expected findings that were not found.
-        unexpected: Findings that were not expected.
-        unstated: Whether it has no expectation.
-    """
+    """A tested document with its differences. It is ``unstated`` if it has no expectation."""
 
     document: InputDocument
     titles: tuple[str, ...]
@@ -138,11 +130,7 @@ def _run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[Inp
 
 
 def _expectations(document: InputDocument) -> tuple[Expected, ...] | None:
-    """The expectations above a document. None without any.
-
-    Raises:
-        ValueError: A line is invalid.
-    """
+    """The expectations above a document. None without any. Raises ValueError if a line is invalid."""
     lines = [line.decode("utf-8", "replace").strip() for line in _LINE.findall(document.comments)]
     if not lines:
         return None

@@ -19,13 +19,7 @@ class Render(Protocol):
 
 
 def renderer(name: str, report_api: str, *, verbose: bool = False) -> Render:
-    """The render function of a format.
-
-    Args:
-        name: One of `FORMATS`.
-        report_api: API of ``report``.
-        verbose: Whether ``text`` lists the rules that were not evaluated.
-    """
+    """The render function of a format. ``report_api`` is for ``report``, ``verbose`` for ``text``."""
     module = importlib.import_module(f"{__name__}.{'json' if name == 'yaml' else name}")
     render = module.render_yaml if name == "yaml" else module.render
     if name == "report":

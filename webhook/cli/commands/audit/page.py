@@ -41,15 +41,7 @@ _VISIBLE_MODES = frozenset({Mode.WARN, Mode.DENY})
 def render(
     result: RunResult, *, color: bool, findings: bool = True, places: bool = True, verbose: bool = False
 ) -> Iterator[str]:
-    """Render the page.
-
-    Args:
-        result: The result.
-        color: Whether to use colours.
-        findings: Whether to list the findings after the summary.
-        places: Whether to name files and lines.
-        verbose: Whether to list the rules that were not evaluated.
-    """
+    """Render the summary, then the ``findings``. ``places`` adds files and lines, ``verbose`` skipped rules."""
     paint = Paint(color=color)
     counted = [row for row in result.rows if not row.waived]
     if result.objects:

@@ -51,14 +51,7 @@ Json = Any  # unchecked JSON; core.apiserver.decoding checks types
 
 
 class Addition(Struct, frozen=True, kw_only=True):
-    """The new constraints of a workload.
-
-    Attributes:
-        manifest: The workload.
-        number: Its index in the file.
-        path: Path of its pod spec.
-        constraints: The new constraints.
-    """
+    """The new constraints of a workload. ``number`` is its index in the file, ``path`` that of its pod spec."""
 
     manifest: Manifest
     number: int
@@ -98,13 +91,7 @@ class Amendment(Struct, frozen=True, kw_only=True):
 
 
 def amend(files: Iterable[File | InputFault], frame: Frame, index: ClusterIndex) -> Amendment:
-    """Add the constraints of injection to every workload.
-
-    Args:
-        files: The files.
-        frame: The settings.
-        index: The cluster. Gets the Services, autoscalers, namespaces and nodes of the files.
-    """
+    """Add the constraints of injection to every workload. ``index`` gets the other objects of the files."""
     read: list[tuple[File, list[Manifest | InputFault]]] = []
     faults: list[InputFault] = []
     inputs = [*files]

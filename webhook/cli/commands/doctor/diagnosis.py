@@ -52,15 +52,7 @@ def problem(check: str, where: str, what: str, why: str, fix: str) -> Diagnosis:
 
 
 def unknown(check: str, where: str, unread: Unread, lost: str, fix: str = "") -> Diagnosis:
-    """A line about an unreadable object.
-
-    Args:
-        check: The name of the check.
-        where: The object.
-        unread: Why it could not be read.
-        lost: The open question, as in ``whether a replica is ready``.
-        fix: A command that answers it.
-    """
+    """A line about an unreadable object. ``lost`` is the open question, as in ``whether a replica is ready``."""
     return Diagnosis(
         check, DiagnosisState.UNKNOWN, where, f"could not be read: {unread.reason}", f"Unknown: {lost}", fix
     )

@@ -29,15 +29,9 @@ def items(objects: Read[tuple[Object, ...]]) -> tuple[Object, ...]:
 
 
 class Replica(Struct, frozen=True, kw_only=True):
-    """A pod's answers on its health port. Absent metrics are None.
+    """A pod's answers on its health port: status and lines of /readyz, and metrics. Absent metrics are None.
 
-    Attributes:
-        name: The pod.
-        readyz: Status code and lines of /readyz.
-        begins: Start of the certificate, in seconds since 1970.
-        ends: End of the certificate, in seconds since 1970.
-        config_valid: Whether the pod loaded its policy.
-        dry_runs: Number of reviewed dry runs.
+    ``begins`` and ``ends`` are the certificate's, in seconds since 1970. ``dry_runs`` counts reviews of dry runs.
     """
 
     name: str

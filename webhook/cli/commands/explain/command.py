@@ -137,8 +137,7 @@ def _cluster_questions(
 ) -> Iterator[PodToExplain]:
     """Yield the questions about an object: a pod itself, a workload's oldest Pending pod, or its next pod.
 
-    Raises:
-        CommandError: The object does not exist.
+    Raises CommandError if the object does not exist.
     """
     index = known.index
     if named.kind == "Pod":

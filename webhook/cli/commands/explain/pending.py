@@ -37,13 +37,7 @@ _MAX_WORKLOADS = 3  # of a group, by their pods
 
 
 class WaitingPods(Struct, frozen=True, kw_only=True):
-    """Pending pods with the same cause and the same scheduler message.
-
-    Attributes:
-        kind: The kind of cause.
-        answer: The answer for the oldest pod.
-        pods: All pods, oldest first.
-    """
+    """Pending pods with the same cause and scheduler message, oldest first. The answer is that of the oldest pod."""
 
     kind: PendingCause
     answer: AnsweredQuestion
@@ -56,14 +50,7 @@ class WaitingPods(Struct, frozen=True, kw_only=True):
 
 
 def group(pods: Iterable[Pod], within: Context, missing: tuple[str, ...] = (), options: str = "") -> list[WaitingPods]:
-    """Group the pods by cause and scheduler message. The worst cause and the largest group come first.
-
-    Args:
-        pods: Pending pods, oldest first.
-        within: The cluster and the policy.
-        missing: A line for each unreadable kind.
-        options: kubectl's options for the live cluster.
-    """
+    """Group the pods by cause and scheduler message. The worst cause and the largest group come first."""
     alike_pods: dict[tuple[PendingCause, str], list[Pod]] = defaultdict(list)
     for pod in pods:
         explanation = explain_pod(problem_of(pod, within), brief=True)
@@ -87,15 +74,7 @@ def group(pods: Iterable[Pod], within: Context, missing: tuple[str, ...] = (), o
 def render(
     groups: Sequence[WaitingPods], index: ClusterIndex, namespace: str, *, color: bool, options: str = ""
 ) -> Iterator[str]:
-    """Render the page.
-
-    Args:
-        groups: The pods.
-        index: The cluster.
-        namespace: As in ``namespace shop``. Empty for all.
-        color: Whether to use colours.
-        options: Options that select the cluster, as in `` --context prod``.
-    """
+    """Render the page. An empty ``namespace`` is all. ``options`` select the cluster: `` --context prod``."""
     paint = Paint(color=color)
     total = sum(len(waiting.pods) for waiting in groups)
     if not total:

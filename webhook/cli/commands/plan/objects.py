@@ -15,14 +15,7 @@ _META = ("labels", "annotations")
 
 
 class SourceObject(Struct, frozen=True):
-    """An object with its origin.
-
-    Attributes:
-        of: Its type.
-        value: Its JSON.
-        where: Its title in the file, or the cluster.
-        applied: Whether the cluster has it.
-    """
+    """An object with its type and origin. It is ``applied`` if the cluster has it."""
 
     of: TypeMeta
     value: _Value
@@ -48,11 +41,7 @@ class WrittenWorkload(Struct, frozen=True):
 
 
 def object_of(value: _Value) -> Mapping[str, object]:
-    """Parse an object. Empty for any other JSON.
-
-    Raises:
-        DecodeError: The text is not JSON.
-    """
+    """Parse an object. Empty for any other JSON. Raises DecodeError if the text is not JSON."""
     decoded = parse_object(value)
     return decoded if isinstance(decoded, Mapping) else {}
 

@@ -67,11 +67,7 @@ def is_group(item: Item) -> bool:
 
 
 def objects_in(files: Sequence[str]) -> list[SourceObject]:
-    """Read the objects of the files.
-
-    Raises:
-        CommandError: A file cannot be read.
-    """
+    """Read the objects of the files. Raises CommandError if a file cannot be read."""
     run = CheckRun()
     objects = [
         SourceObject(manifest.type_meta, manifest.value, manifest.title, applied=False)
@@ -155,11 +151,7 @@ def _may_be_shard(source: ReplicatedSource) -> bool:
 
 
 def _configured(value: Mapping[str, object], read: _Read, within: Context, view: NodeView) -> _Wanted:
-    """The group of a ConfigMap.
-
-    Raises:
-        CommandError: The ConfigMap is faulty.
-    """
+    """The group of a ConfigMap. Raises CommandError if the ConfigMap is faulty."""
     meta = value.get("metadata")
     name = one_line(str(meta.get("name", "")), _MAX_NAME) if isinstance(meta, Mapping) else ""
     try:

@@ -239,17 +239,9 @@ def _engine(options: WebhookOptions, policy: Policy) -> tuple[Engine, Feed | Non
 def _listen(
     flag: str, given: str | None, default: str, options: WebhookOptions, *, later: bool = False
 ) -> socket.socket:
-    """Open a socket at the address. If a local default is taken, use a free port.
+    """Open a socket at the address in an option, and listen now or ``later``. Local defaults may use a free port.
 
-    Args:
-        flag: The option, for errors.
-        given: Its value. None for the default.
-        default: The default address.
-        options: All options.
-        later: Whether to listen only when the server is ready.
-
-    Raises:
-        CommandError: The address is invalid or not available.
+    Raises CommandError if the address is invalid or not available.
     """
     host, port = address(flag, given or default, default)
     try:

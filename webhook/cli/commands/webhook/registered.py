@@ -36,8 +36,7 @@ _READY_SECONDS = 60.0  # enough to list a large cluster
 class Cluster:
     """The cluster in a kubeconfig, and this machine's address for its API server.
 
-    Raises:
-        CommandError: With exit code 4.
+    Raises CommandError with exit code 4.
     """
 
     def __init__(self, kubeconfig: str, context: str | None, advertised: str | None) -> None:
