@@ -266,7 +266,7 @@ def test_what_a_rule_raised_outweighs_what_it_lacked():
 def test_unknown_fields_that_cannot_be_looked_at_are_a_rule_that_raises(monkeypatch):
     manifest = workload("Deployment", "app=web", {**constraint("zone hard 0 app=web"), "maxskew": 1})
     assert "unknown-field" in {each.finding.rule for each in examined(manifest).findings}
-    monkeypatch.setattr("webhook.core.rules.constraint.unknown_fields.meant", at_once)
+    monkeypatch.setattr("webhook.core.rules.constraint.unknown_fields.intended_field", at_once)
     found = examined(manifest)
     assert "max-skew" in {each.finding.rule for each in found.findings}
     assert failed(found) == {"unknown-field"}
