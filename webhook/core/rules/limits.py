@@ -263,7 +263,6 @@ def _preferred_terms(affinity: Affinity | None) -> int:
 
 
 def _of_labels(selector: LabelSelector | None, keys: tuple[str, ...]) -> float:
-    """The cost of a selector with these extra keys."""
     shared = len(_SHARED_VALUES.intersection(keys))
     if selector is None:
         return shared * _SHARED_VALUE

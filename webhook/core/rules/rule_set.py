@@ -164,7 +164,7 @@ _FAMILIES = _families(RULES)
 
 @lru_cache(maxsize=8)
 def _asked(skipped: frozenset[str]) -> tuple[tuple[_Family, ...], tuple[_Family, ...]]:
-    """The families to ask about objects with constraints, and about others."""
+    """The families for objects with constraints, and for others."""
     families = _families([rule for rule in RULES if rule.id not in skipped])
     return families, tuple(each for each in families if each.of_any)
 
@@ -288,7 +288,6 @@ def with_tried_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
 
 
 def _of_places(subject: Subject) -> Iterator[RuleAnswer]:
-    """Answers about the object alone, and warnings about its pods' places and about other workloads."""
     yield from _of_the_object(subject)
     for family in _ASKED_AGAIN[AskedAgain.AFTER_RECOUNTS]:
         for each in guarded(family.rules, family.ask, subject):

@@ -132,7 +132,6 @@ def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyInd
 
 
 def _share_a_disk(template: Template, subject: Subject, index: ReadOnlyIndex) -> bool:
-    """Whether all pods mount one claim limited to a single node."""
     namespace = namespace_of(subject.workload.meta.namespace)
     sources = (volume.persistent_volume_claim for volume in template.template.pod_spec.volumes or ())
     claims = (index.volumes.claim(namespace, each.claim_name) for each in sources if each is not None)

@@ -117,7 +117,6 @@ def _disagreement(template: Template, differing: list[_Differing], subject: Subj
 
 
 def _others(differing: list[_Differing], subject: Subject) -> str:
-    """The other workloads, as far as they may be told: "canary and 2 more"."""
     messages, more = subject.policy.messages, len(differing) - 1
     if more and not messages.count_others(offline=subject.offline):
         return "other workloads"
@@ -197,7 +196,6 @@ def _counted_owners(selectors: Iterable[Selector | None], subject: Subject) -> I
 
 
 def _counts(constraint: SpreadConstraint, other: DeclaredTemplate, labels: Mapping[str, str], late: _Late) -> bool:
-    """Whether a constraint of another workload surely counts pods with these labels."""
     if not has_conditions(constraint.selector) or any(late_keys(constraint, other.labels, late)):
         return False
     selector = readable_selector(constraint, other.labels)

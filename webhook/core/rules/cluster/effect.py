@@ -38,13 +38,7 @@ _REMOVED = "remove the constraint"
 
 
 class _Why(NamedTuple):
-    """Why a constraint has no effect.
-
-    Attributes:
-        summary: The reason in a few words.
-        detail: The full reason.
-        fix: The fix if a removal would have another effect.
-    """
+    """Why a constraint has no effect, and the fix if its removal would change placements."""
 
     summary: str
     detail: str
@@ -249,7 +243,6 @@ def _implied(placed: Placed, subject: Subject) -> _Why | None:
 
 
 def _counted(constraint: SpreadConstraint) -> tuple[object, ...]:
-    """The counted pods and nodes of a constraint, for comparison."""
     policies = constraint.node_affinity_policy or HONOR, constraint.node_taints_policy or IGNORE
     return (constraint.selector, frozenset(constraint.match_label_keys or ()), *policies)
 
@@ -299,7 +292,6 @@ def _on_its_node(placed: Placed, subject: Subject) -> _Why | None:
 
 
 def _has_the_key(placed: Placed, subject: Subject) -> bool:
-    """Whether all nodes of a DaemonSet's pods have the key."""
     key, view = placed.constraint.topology_key or "", subject.nodes
     if _is_everywhere(key, subject):
         return True

@@ -226,7 +226,6 @@ def _others(workload: Workload, selector: Selector, own: Selector, index: ReadOn
 
 
 def _pods_of(theirs: Selector, counting: Selector, own: Selector, namespace: str, index: ReadOnlyIndex) -> Counts:
-    """Return the counted pods of another workload, without the workload's own."""
     both = counting.joined(theirs.requirements)
     # Most workloads differ in a label, so they cannot share pods with this workload.
     return index.pods.count(namespace, both) if _exclude(own, theirs) else foreign_pods(namespace, both, own, index)
@@ -240,7 +239,6 @@ def _stored(written: LabelSelector | None) -> Selector | None:
 
 
 def _exclude(one: Selector, other: Selector) -> bool:
-    """Whether both require different values of a label."""
     values = {each.key: each.values for each in one.requirements if each.operator == EQUALS}
     return any(
         each.operator == EQUALS and values.get(each.key, each.values) != each.values for each in other.requirements
@@ -338,7 +336,6 @@ def _numbers(pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other]) 
 
 
 def _narrower(alike: list[Placed], workload: Workload) -> tuple[str, Fix]:
-    """Return the fix that excludes others: the missing conditions of the workload's own selector."""
     first = alike[0]
     selector, own = first.constraint.selector or LabelSelector(), workload.selector
     asked, more = selector.match_labels or {}, selector.match_expressions or ()
@@ -353,7 +350,6 @@ def _narrower(alike: list[Placed], workload: Workload) -> tuple[str, Fix]:
 
 
 def _named(pods: int, others: list[_Other], subject: Subject) -> str:
-    """The pods in words: "6 pods of canary and 2 of others"."""
     told = sum(other.pods for other in others)
     # More than there are, if some are of two workloads by their selectors.
     if not others or told > pods or not subject.policy.messages.name_workloads(offline=subject.offline):

@@ -231,7 +231,6 @@ def _is_bound(placed: Placed, workload: Workload) -> bool:
 
 
 def _is_counted(placed: Placed, subject: Subject) -> bool:
-    """Whether such rollouts were counted: the default strategy, zones, maxSkew 1."""
     constraint, workload, strategy = placed.constraint, subject.workload, subject.workload.strategy
     replicas = workload.replicas or 0
     if constraint.topology_key != ZONE or constraint.max_skew != 1 or not _is_bound(placed, workload):

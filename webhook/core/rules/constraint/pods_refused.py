@@ -92,7 +92,6 @@ def _of_template(template: Template, subject: Subject) -> Iterator[RuleAnswer]:
 
 
 def _may_be_refused(keys: Sequence[str], selector: LabelSelector, template: Template, workload: Workload) -> bool:
-    """Whether a label added later would be in the selector twice."""
     given, asked = labels_at_creation(workload, template.template), selected_keys(selector)
     return any(
         key not in given and (key in asked or keys.count(key) > 1) and may_be_created_with(workload, key)

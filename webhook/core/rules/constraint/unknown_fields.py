@@ -150,7 +150,6 @@ def _outside_constraints(above: str, names: Sequence[str], value: Mapping[str, o
 
 
 def _placed(fields: Mapping[str, object], template: Template, value: Mapping[str, object]) -> Iterator[Edit]:
-    """Yield the edits that move the fields into the only constraint lacking them, or into a new constraint."""
     path = template.constraints_path
     if not isinstance(value_at(value, f"{template.path}spec"), dict) or not all(fits(*each) for each in fields.items()):
         return

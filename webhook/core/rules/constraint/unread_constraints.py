@@ -199,7 +199,6 @@ _usual_sounds = lru_cache(maxsize=1024)(_sounds_like_constraints)
 
 
 def _is_list_of_constraints(value: object, *, surely: bool = False) -> bool:
-    """Whether a value holds constraints: not a schema, and not nothing."""
     if isinstance(value, str):
         return True  # `_places` gives no other text
     least = 2 if surely else 1
@@ -280,7 +279,6 @@ def _misplaced(of: Written, place: UnreadKey, right: str) -> Finding:
 
 
 def _unknown(of: Written, place: UnreadKey, read: tuple[str, ...]) -> Finding:
-    """Return the finding for constraints at an unknown path of a resource."""
     if holds_chart_values(of.api_version, of.kind) and _is_value(of, place):
         return _misspelt_value(place)
     kind, severity, by_hand = with_article(_shown(of.kind)), None, ""
@@ -336,7 +334,6 @@ def _misspelt_value(place: UnreadKey) -> Finding:
 
 
 def _nearest(place: UnreadKey, read: tuple[str, ...]) -> list[str]:
-    """Return the paths of constraints with the most steps in common."""
     steps = place.path.split(".")
     shared = {
         path: len([*takewhile(lambda pair: pair[0] == pair[1], zip(steps, path.split("."), strict=False))])

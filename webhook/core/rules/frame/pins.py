@@ -97,7 +97,7 @@ def _too_many(rule: str, placed: Placed, subject: Subject) -> Finding | None:
 
 
 def _is_asked(subject: Subject) -> bool:
-    """Whether this is for us to say: where the nodes are known, the rules about placement say it with numbers."""
+    """Whether no nodes are known. With nodes, placement rules report the numbers."""
     return subject.index is None or bool(subject.index.lacks("nodes"))
 
 
@@ -112,7 +112,6 @@ def _is_held(template: Template) -> bool:
 
 
 def _who_pins(template: Template) -> str:
-    """The template's restriction of nodes, in words."""
     return "node selector" if template.template.pod_spec.node_selector else "node affinity"
 
 
@@ -161,7 +160,6 @@ def _shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:
 
 
 def _is_apart(placed: Placed) -> bool:
-    """Whether anti-affinity allows only one counted pod per domain."""
     selector = placed.constraint.selector
     return any(
         _is_here(term, placed.constraint) and counts_own_pods_only(selector, term.label_selector)

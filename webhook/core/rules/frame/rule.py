@@ -1,12 +1,11 @@
 """The type of a rule, its needs, and its answers: findings, or not evaluated.
 
-Example:
-    A rule is a function and its description, which `rule_set.RULES` lists::
+Example of an evaluating function. Its `Rule` is a line in `rule_set.RULES`::
 
-        def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
-            for placed in subject.placed:
-                if placed.constraint.selector is None:
-                    yield NULL.finding(placed, "labelSelector", Fix(), summary="no labelSelector")
+    def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
+        for placed in subject.placed:
+            if placed.constraint.selector is None:
+                yield NULL.finding(placed, "labelSelector", Fix(), summary="no labelSelector")
 """
 
 from collections.abc import Callable, Iterable

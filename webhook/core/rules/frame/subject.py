@@ -146,7 +146,6 @@ class Subject(Computing, frozen=True, kw_only=True):
         return self._unusable or (Missing.NO_TIME.reason if self.out_of_time else None)
 
     def _choosing(self, resources: Sequence[str]) -> Sequence[str]:
-        """The other resources that decide about usable nodes: the RuntimeClass."""
         named = any(each.template.pod_spec.runtime_class_name for each in self.workload.templates)
         return ("runtimeclasses",) if named and "nodes" in resources else ()
 
@@ -163,13 +162,12 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @cached_property
     def _lacking(self) -> bool:
-        """Whether the cluster lacks any resource, a rare case."""
         index = self.context.index
         return index is not None and bool(index.lacking)
 
     @cached_property
     def _unusable(self) -> Reason | None:
-        """Why nothing of the cluster can be looked at for this object, whatever time there is."""
+        """Why rules can never read the cluster for this object."""
         if self.context.age() > self.policy.max_staleness_seconds:
             return Missing.STALE.reason
         # Each selector is counted, and the author of the pod chooses their number.

@@ -56,11 +56,7 @@ class _Before:
         self._same = Counter(map(_identity, self.findings))
 
     def after(self, answers: Iterable[RuleAnswer]) -> list[Finding]:
-        """Return the findings among the answers to a changed object.
-
-        Raises:
-            _FailedError: Rules fail only on the changed object.
-        """
+        """Return the findings about a changed object. Raise _FailedError if rules fail only there."""
         given = [*answers]
         faults = [each for each in given if isinstance(each, NotEvaluated) and each.fault is not None]
         if new := [each for each in faults if each.rule not in self._failed]:
@@ -235,18 +231,14 @@ def _most_tried(subject: Subject) -> int:
 
 
 def _is_beside(fix: Fix, edits: Sequence[Edit]) -> bool:
-    """Whether edits may join a fix: they remove no constraint, and change no other than the fix does."""
+    """Whether edits may join a fix: they remove no constraint and change only constraints of the fix."""
     own = {each for edit in fix.edits for each in _ITEM.findall(edit.path)}
     removing = any(each.value is None and _ITEM.fullmatch(each.path) for each in edits)
     return bool(edits) and not removing and all(own.issuperset(_ITEM.findall(each.path)) for each in edits)
 
 
 def _after(subject: Subject, edits: Sequence[Edit]) -> Subject | None:
-    """Return the subject with the edits. None if an edit is outside labels and constraints.
-
-    Raises:
-        _UntriedError: An edit does not fit.
-    """
+    """Return the subject with the edits, None if an edit is elsewhere. Raise _UntriedError if it does not fit."""
     templates, inside = [], 0
     for template in subject.workload.templates:
         labels, constraints = f"{template.path}metadata.labels", template.constraints_path
@@ -268,12 +260,7 @@ class _Edited(msgspec.Struct, frozen=True):
 
 
 def _edited(template: Template, edits: Sequence[Edit]) -> Template:
-    """Apply edits to the labels and constraints of a template.
-
-    Raises:
-        LookupError: An edit does not fit.
-        ValidationError: The result is invalid.
-    """
+    """Apply edits to labels and constraints of a template. Raise LookupError or ValidationError if they do not fit."""
     pod = template.template
     constraints = msgspec.json.decode(msgspec.json.encode(pod.pod_spec.constraints))
     within = [

@@ -72,7 +72,6 @@ CONFLICTS = PlacementRule(
 
 
 def _is_pinned(template: Template) -> bool:
-    """Whether something in the template besides constraints restricts where its pods may go."""
     return bool(template.template.pod_spec.runtime_class_name) or any(True for _ in _restrictions(template))
 
 
@@ -105,7 +104,6 @@ def _worst(rooms: Sequence[ConstraintRoom], of: CandidateNodes) -> tuple[int, Co
 
 
 def _blamed(case: TemplateUnderRule, admitted: int, tally: ConstraintRoom) -> Finding | None:
-    """The finding, if the constraint and something else together are to blame."""
     # Without room for another pod, capacity is the cause.
     if not case.has_room(admitted + 1):
         return None

@@ -113,7 +113,6 @@ def _holding(
 
 
 def _brings(case: TemplateUnderRule) -> bool:
-    """Whether the case has another finding."""
     return any(True for _ in case.ceilings()) or costs_pods(case)
 
 
@@ -154,7 +153,7 @@ def _is_asking(placed: Placed) -> bool:
 
 
 def _capped_by_domains(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Finding]:
-    """A minimum of 0 for ever: no domain gets more matching pods than maxSkew."""
+    """Yield a finding if the minimum stays 0, so maxSkew caps each domain."""
     wanted, cap, admitted = placed.constraint.min_domains or 1, tally.limit.max_skew, tally.most
     eligible = tally.column.domains(tally.domains.counting)
     if not eligible or len(eligible) + _empty(case, tally) >= wanted or admitted is None or admitted >= case.wanted:
@@ -185,7 +184,6 @@ def _capped_by_domains(case: TemplateUnderRule, tally: ConstraintRoom, placed: P
 
 
 def _empty(case: TemplateUnderRule, tally: ConstraintRoom) -> int:
-    """Count the configured domains without an eligible node."""
     names, counting = case.subject.policy.domains.get(tally.column.key, ()), tally.domains.counting
     return sum(not tally.column.with_value(name) & counting for name in names)
 

@@ -200,7 +200,6 @@ def _by_domain(counts: Counts, column: Column, index: ReadOnlyIndex) -> Mapping[
 
 
 def _fullest(pods: Mapping[str, int], there: Mapping[str, int]) -> _Fullest | None:
-    """Of equal domains the first by name."""
     if not pods:
         return None
     domain = min(pods, key=lambda name: (-pods[name], name))
@@ -257,7 +256,7 @@ def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
 
 
 def _after_others(of: ClusterGame, own: int, room: int) -> tuple[int, int]:
-    """How many later pods find a node, up to ``room``, and how many of the first ``own`` classes after them."""
+    """Count the placed later pods, up to ``room``, then the placed pods of the first ``own`` classes."""
     game, state, placed = of.game, of.game.start, [0, 0]
     for number, most in ((0, room), (1, _MOST_LED)):
         while placed[number] < most:
@@ -270,7 +269,6 @@ def _after_others(of: ClusterGame, own: int, room: int) -> tuple[int, int]:
 
 
 def _following(own: Sequence[PodBatch], others: Sequence[_Lacking]) -> list[PodBatch]:
-    """The batches of the others, as they are numbered after the workload's own."""
     found = list[PodBatch]()
     for each in others:
         first = len(own) + len(found)
@@ -352,7 +350,7 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
 
 
 def _lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[_Lacking]:
-    """The missing pods of each other workload of the group. None for a pod: its own controller is among the others."""
+    """Yield the missing pods of each other workload. Nothing for a pod, because its controller is among them."""
     workload, found = subject.workload, 0
     if workload.is_pod:
         return
@@ -374,7 +372,6 @@ def _lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator
 
 
 def _missing(owner: Owner, namespace: str, index: ReadOnlyIndex) -> int:
-    """Count the replicas without a running pod, by the owner's selector."""
     replicas, own = 1 if owner.replicas is None else owner.replicas, compiled(owner.selector)
     return replicas if own is None else max(0, replicas - sum(index.pods.count(namespace, own).values()))
 

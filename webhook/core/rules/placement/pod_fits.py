@@ -125,7 +125,6 @@ def _of_replicas(short: Shortfall) -> Finding:
 
 
 def _tried(subject: Subject) -> PodTemplate | None:
-    """Return the pod. None for a skipped pod."""
     workload = subject.workload
     if not workload.is_pod or not subject.context.creating or not workload.templates:
         return None

@@ -133,7 +133,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
     def _fits_in_turn(
         self, start: StartState, hard: Sequence[CountedConstraint], replicas: int, *, likely: bool
     ) -> bool:
-        """Whether each pod is placed once those before it are: it may have to wait for them."""
+        """Whether each pod fits after the pods before it."""
         known = self.ordinals
         if known is None or not (known.are_likely(replicas) if likely else known.are_certain(replicas)):
             return False

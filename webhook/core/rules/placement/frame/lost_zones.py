@@ -62,7 +62,6 @@ def worst_loss(case: TemplateUnderRule) -> Loss | None:
 
 
 def _is_moved(case: TemplateUnderRule) -> bool:
-    """Whether pods leave an unreachable node, and no new pods use it."""
     tolerations = case.places.problem.pod.pod_spec.tolerations or ()
     for_ever = tuple(each for each in tolerations if each.toleration_seconds is None)
     return (
@@ -83,7 +82,6 @@ def _counts_taints(tally: ConstraintRoom) -> bool:
 
 
 def _pending_of_running(case: TemplateUnderRule, lost: int) -> Sequence[int]:
-    """Return the Pending pods by constraint if all replicas run."""
     is_lost = node_sets.flags(lost, case.places.problem.nodes.size)
     gone = sum(pods for slot, pods in case.places.running.items() if is_lost[slot])
     if not gone or any(each.own != each.counts for each in case.places.hard):
@@ -107,7 +105,7 @@ def _without(hard: CountedConstraint, is_lost: Sequence[int]) -> CountedConstrai
 
 
 def _pending_of_new(case: TemplateUnderRule, tally: ConstraintRoom, lost: int) -> int:
-    """Where none runs: however they are placed before the loss."""
+    """Return the Pending pods if none runs yet, for any placement before the loss."""
     if tally.hard.counts or case.running:
         return 0  # what stands there now may be further apart than the constraint would have let it
     column, before = tally.column, tally.open

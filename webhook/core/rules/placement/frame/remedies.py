@@ -91,7 +91,6 @@ def hard_with(case: TemplateUnderRule, several: Sequence[Change]) -> tuple[Count
 
 
 def _and_honoring(case: TemplateUnderRule, remedy: Remedy) -> Remedy | None:
-    """Return the remedy plus nodeTaintsPolicy Honor in the remaining hard constraints."""
     ignoring = [each.index for each in remedy.hard if each.constraint.node_taints_policy == IGNORE]
     hard = tuple(replace(each, constraint=replace(each.constraint, node_taints_policy=HONOR)) for each in remedy.hard)
     if not ignoring or not _spreads(case, hard):
@@ -111,7 +110,6 @@ def honoring(case: TemplateUnderRule, placed: Placed, *fields: str) -> Iterator[
 
 
 def _spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool:
-    """Whether each changed constraint has two domains or more."""
     rooms = constraint_rooms(hard, case.candidates, case.places.problem)
     return all(
         tally.hard in case.places.hard or tally.column.domain_count(tally.domains.counting) > 1 for tally in rooms

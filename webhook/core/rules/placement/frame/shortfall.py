@@ -167,7 +167,7 @@ def _coming(case: TemplateUnderRule, placement: Placement, template: Template, r
 
 
 def _own_pods(case: TemplateUnderRule) -> Selector | None:
-    """The selector of the workload's pods. For a kind without selectors their labels, as long as no pod has them."""
+    """The selector of the workload's pods. For a kind without selectors, their labels, if no pod has them yet."""
     workload, labels = case.subject.workload, case.placed[0].template.template.labels
     own = case.subject.own_selector
     # A Job gets its selector when it is created.
@@ -239,7 +239,6 @@ def _that_helps(short: Shortfall, template: Template) -> Changes | None:
 
 
 def _always_fit(short: Shortfall, template: Template) -> bool:
-    """Whether every order places all pods of the template, next to running pods and from scratch."""
     case = short.case
     effort = _TRIAL if case.subject.offline else _WAITING
     anew = (Placement.ANEW,) if case.running else ()
