@@ -35,7 +35,7 @@ _LINE = re.compile(rb"^[ \t]*#[ \t]*expect:[ \t]*([^\r\n]*)", re.MULTILINE)
 _ONE = re.compile(r"(?:(deny|warn|audit)\s+)?([a-z0-9-]+)(?:\s+at\s+(\S+))?")
 
 
-class Expected(Struct, frozen=True):
+class ExpectedFinding(Struct, frozen=True):
     """An expected finding. Empty fields match any value."""
 
     rule: str
@@ -57,7 +57,7 @@ class Case(Struct, frozen=True, kw_only=True):
 
     document: InputDocument
     titles: tuple[str, ...]
-    missing: tuple[Expected, ...] = ()
+    missing: tuple[ExpectedFinding, ...] = ()
     unexpected: tuple[Row, ...] = ()
     unstated: bool = False
 
@@ -129,7 +129,7 @@ def _run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[Inp
     return cases, faults
 
 
-def _expectations(document: InputDocument) -> tuple[Expected, ...] | None:
+def _expectations(document: InputDocument) -> tuple[ExpectedFinding, ...] | None:
     """The expectations above a document. None without any. Raises ValueError if a line is invalid."""
     lines = [line.decode("utf-8", "replace").strip() for line in _LINE.findall(document.comments)]
     if not lines:
@@ -138,18 +138,18 @@ def _expectations(document: InputDocument) -> tuple[Expected, ...] | None:
     return tuple(_expected(part) for part in parts if part != EXPECT_NOTHING)
 
 
-def _expected(text: str) -> Expected:
+def _expected(text: str) -> ExpectedFinding:
     match = _ONE.fullmatch(text)
     if match is None:
         raise ValueError(f"invalid expectation {text[:64]!r}; write it as # expect: [deny|warn|audit] RULE [at PATH]")
     mode, rule, path = match.groups(default="")
     if rule not in BY_ID:
         raise ValueError(f"no rule {rule[:64]!r}{did_you_mean(rule, [*BY_ID, EXPECT_NOTHING])}")
-    return Expected(rule, str(Mode(mode)) if mode else "", path)
+    return ExpectedFinding(rule, str(Mode(mode)) if mode else "", path)
 
 
 def _compared(
-    document: InputDocument, titles: Sequence[str], expected: tuple[Expected, ...] | None, rows: Sequence[Row]
+    document: InputDocument, titles: Sequence[str], expected: tuple[ExpectedFinding, ...] | None, rows: Sequence[Row]
 ) -> Case:
     left = [row for row in rows if not row.waived]
     missing = []

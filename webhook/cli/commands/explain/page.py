@@ -45,7 +45,7 @@ _COUNT = 7  # columns of the number of nodes
 
 
 def render(answer: AnsweredQuestion, *, color: bool) -> Iterator[str]:
-    """The page, piece by piece."""
+    """Render the page, piece by piece."""
     paint, question, explanation = Paint(color=color), answer.question, answer.explanation
     yield from _refused(question.refused, paint, exists=question.exists)
     if question.settled:

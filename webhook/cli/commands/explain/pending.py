@@ -36,7 +36,7 @@ _MAX_GROUPS = 12  # of about five lines each: a large terminal
 _MAX_WORKLOADS = 3  # of a group, by their pods
 
 
-class WaitingPods(Struct, frozen=True, kw_only=True):
+class PendingGroup(Struct, frozen=True, kw_only=True):
     """Pending pods with the same cause and scheduler message, oldest first. The answer is that of the oldest pod."""
 
     kind: PendingCause
@@ -49,14 +49,14 @@ class WaitingPods(Struct, frozen=True, kw_only=True):
         return tuple(f"{pod.meta.namespace}/{pod.meta.name}" for pod in self.pods)
 
 
-def group(pods: Iterable[Pod], within: Context, missing: tuple[str, ...] = (), options: str = "") -> list[WaitingPods]:
+def group(pods: Iterable[Pod], within: Context, missing: tuple[str, ...] = (), options: str = "") -> list[PendingGroup]:
     """Group the pods by cause and scheduler message. The worst cause and the largest group come first."""
     alike_pods: dict[tuple[PendingCause, str], list[Pod]] = defaultdict(list)
     for pod in pods:
         explanation = explain_pod(problem_of(pod, within), brief=True)
         alike_pods[pending_cause(pod, explanation, within.policy), explanation.verdict.sentence].append(pod)
     groups = [
-        WaitingPods(
+        PendingGroup(
             kind=kind,
             answer=AnsweredQuestion(
                 question=pod_to_explain(alike[0], within, within.cluster),
@@ -72,7 +72,7 @@ def group(pods: Iterable[Pod], within: Context, missing: tuple[str, ...] = (), o
 
 
 def render(
-    groups: Sequence[WaitingPods], index: ClusterIndex, namespace: str, *, color: bool, options: str = ""
+    groups: Sequence[PendingGroup], index: ClusterIndex, namespace: str, *, color: bool, options: str = ""
 ) -> Iterator[str]:
     """Render the page. An empty ``namespace`` is all. ``options`` select the cluster: `` --context prod``."""
     paint = Paint(color=color)
@@ -96,7 +96,7 @@ def render(
     yield "\n" + paint(f"details of a pod: {command}", DIM) + "\n"
 
 
-def _block(waiting: WaitingPods, index: ClusterIndex, paint: Paint) -> Iterator[str]:
+def _block(waiting: PendingGroup, index: ClusterIndex, paint: Paint) -> Iterator[str]:
     explanation, oldest = waiting.answer.explanation, waiting.pods[0]
     cause = paint(_CAUSES[waiting.kind], _COLORS.get(waiting.kind, GREEN), BOLD)
     yield f"{plural(len(waiting.pods), 'pod')} {cause}: {_owners(waiting, index)}\n"
@@ -123,7 +123,7 @@ def _admit(nodes: int) -> str:
     return "admits" if nodes == 1 else "admit"
 
 
-def _owners(waiting: WaitingPods, index: ClusterIndex) -> str:
+def _owners(waiting: PendingGroup, index: ClusterIndex) -> str:
     """The topmost controllers of the pods, those with most pods first."""
     owners: Counter[str] = Counter()
     for pod in waiting.pods:

@@ -26,7 +26,7 @@ _MIN_SHARE = 0.01  # smaller shares are printed as "less than 1%"
 
 
 def render(target: PlannedGroup, *, color: bool) -> Iterator[str]:
-    """The page, piece by piece."""
+    """Render the page, piece by piece."""
     paint, answer = Paint(color=color), target.answer
     yield from _group(target, paint)
     yield "\n"

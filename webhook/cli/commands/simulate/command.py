@@ -130,7 +130,8 @@ def simulate(  # noqa: PLR0913 one parameter an option
       kubectl evenspread simulate --all --lose zone=b
 
     FILE is a manifest, or - for the standard input. All workloads in the files are simulated together. KIND/NAME is a
-    workload of the cluster. With only an event, such as --drain, simulate takes all workloads that lack pods.
+    workload of the cluster. With --all, or with only an event such as --drain, simulate takes all workloads that lack
+    pods.
 
     simulate reads the kubeconfig's current cluster unless you add --snapshot. It changes nothing there.
     """

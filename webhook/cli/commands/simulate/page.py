@@ -38,7 +38,7 @@ _COLORS = {
 
 
 def render(answer: SimulationAnswer, *, color: bool) -> Iterator[str]:
-    """The page, piece by piece."""
+    """Render the page, piece by piece."""
     paint, outcomes = Paint(color=color), answer.outcomes
     if answer.event:
         yield paint(f"if {one_line(answer.event, 200)}:", BOLD) + "\n"
