@@ -10,13 +10,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.label_syntax import value_faults
 from webhook.core.api.spread_group import CANNOT_GET_STUCK, FITS, PLANNED, GroupStatus, PlannedWorkload
-from webhook.core.api.types import (
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    Pod,
-    PodTemplate,
-    SpreadConstraint,
-)
+from webhook.core.api.types import NodeSelectorRequirement, NodeSelectorTerm, Pod, PodTemplate, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.budget import Reason

@@ -5,10 +5,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from webhook.core.api.selectors import Selector, compile_selector
-from webhook.core.api.types import (
-    PodAffinity,
-    PodAffinityTerm,
-)
+from webhook.core.api.types import PodAffinity, PodAffinityTerm
 
 
 class Term(Struct, frozen=True):

@@ -5,13 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from webhook.core.api import gates
-from webhook.core.api.types import (
-    ANY_ADDRESS,
-    Container,
-    ObjectMeta,
-    PodSpec,
-    Volume,
-)
+from webhook.core.api.types import ANY_ADDRESS, Container, ObjectMeta, PodSpec, Volume
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.affinity_terms import Term, resolve_term
 

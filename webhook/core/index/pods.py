@@ -6,9 +6,7 @@ from msgspec import Struct
 
 from webhook.core.api.resources import PodRequest
 from webhook.core.api.selectors import Selector
-from webhook.core.api.types import (
-    Pod,
-)
+from webhook.core.api.types import Pod
 from webhook.core.index.affinity_terms import Term
 from webhook.core.index.pod_extras import HostPort, Mounted
 from webhook.core.index.view import View
