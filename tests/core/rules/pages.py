@@ -108,7 +108,7 @@ def page(rule):
     lines += ["| severity | default mode | since |", "|---|---|---|"]
     lines += [f"| {rule.severity} | {rule.mode} | {rule.since} |", ""]
     if rule.highest_on_pods is not Mode.DENY:
-        lines += ["The rule never denies a Pod, a scale request, or a request of a kube-system account.", ""]
+        lines += ["It never denies Pods, scale requests or kube-system accounts.", ""]
     shown = example(rule.id)
     findings = shown.found(shown.bad, rule.id)
     named = f"{yaml.safe_load(shown.bad)['kind']} shop/web"

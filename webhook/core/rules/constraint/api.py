@@ -57,8 +57,7 @@ def _errors(subject: Subject) -> Iterator[RuleAnswer]:
 
 
 _UNUSABLE = (
-    "kube-apiserver checks this field only in pods. It refuses each pod of your custom resource, and the only trace is "
-    "an event."
+    "In a custom resource, kube-apiserver accepts the field and refuses each of your pods. The only trace is an event."
 )
 
 
