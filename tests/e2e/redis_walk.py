@@ -144,7 +144,7 @@ def applied(terminal: Terminal, cluster: Cluster) -> None:
         "kubectl apply -f shards.yaml",
     )
     cluster.runs(6)
-    cluster.says("ZoneByZone", "Held", "Delivered", held="in a zone 2 of 2")
+    cluster.says("ZoneByZone", "Held", "Delivered", held="the fullest zone has 2 of 2 pods")
     terminal.type(PODS, STATUS, WHY.format("redis"))
 
 
@@ -165,7 +165,7 @@ def grown(terminal: Terminal, cluster: Cluster) -> None:
         "evenspread plan redis.yaml -n shop -o manifest | kubectl apply -f -",
     )
     cluster.runs(10)
-    cluster.says("ZoneByZone", "Held", "Delivered", held="in a zone 4 of 4")
+    cluster.says("ZoneByZone", "Held", "Delivered", held="the fullest zone has 4 of 4 pods")
     terminal.type(TEMPLATES, STATUS, WHY.format("redis"))
     terminal.write(PAGES / "redis-walk.md")
 
@@ -184,7 +184,7 @@ def grown_again(terminal: Terminal, cluster: Cluster) -> None:
         "evenspread plan redis.yaml -n shop -o manifest | kubectl apply -f -",
     )
     cluster.runs(20)
-    cluster.says("ZoneByZone", "Held", "Delivered", held="in a zone 7 of 9")
+    cluster.says("ZoneByZone", "Held", "Delivered", held="the fullest zone has 7 of 9 pods")
     terminal.type(TEMPLATES, STATUS, WHY.format("redis"))
 
 
@@ -200,7 +200,7 @@ def shrunk(terminal: Terminal, cluster: Cluster) -> None:
         "evenspread plan redis.yaml -n shop -o manifest | kubectl apply -f -",
     )
     cluster.runs(10)
-    cluster.says("ZoneByZone", "Held", "Delivered", held="in a zone 4 of 4")
+    cluster.says("ZoneByZone", "Held", "Delivered", held="the fullest zone has 4 of 4 pods")
     terminal.type(STATUS, WHY.format("redis"))
 
 
@@ -208,7 +208,7 @@ def rolled(terminal: Terminal, cluster: Cluster) -> None:
     terminal.say("## Roll out an update")
     terminal.type("kubectl -n shop set image sts --all redis=redis:8.2")
     cluster.runs(10, image="redis:8.2")
-    cluster.says("ZoneByZone", "Held", "Delivered", held="in a zone 4 of 4")
+    cluster.says("ZoneByZone", "Held", "Delivered", held="the fullest zone has 4 of 4 pods")
     terminal.type(PODS, STATUS)
 
 
