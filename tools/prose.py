@@ -51,7 +51,7 @@ PATTERNS = (
     r"\bmost of\b",
     r"\b(is|are|was|were) (told|said|asked)\b",
 )
-# Plain words for these exist, and no page may use them again.
+# Plain words for these exist, and no text may use them again.
 BANNED = (
     r"\bwhoever\b",
     r"\bin whatever order\b",
@@ -197,7 +197,7 @@ def main(arguments: list[str]) -> int:
     texts = {kind: found for kind, found in collected().items() if options.only in (None, kind)}
     found = {kind: figures(found) for kind, found in texts.items()}
     faults = [line for kind, now in found.items() for line in worse(kind, now, goals[kind])]
-    faults += [f"{place}: {phrase!r} is banned" for place, phrase in banned(texts.get("docs", []))]
+    faults += [f"{place}: {phrase!r} is banned" for found_in in texts.values() for place, phrase in banned(found_in)]
     _print(found, goals)
     for place, sentence in hardest(texts)[: options.worst]:
         sys.stdout.write(f"{place}: {sentence}\n")

@@ -64,7 +64,7 @@ class PodBatch(Struct, frozen=True):
 
 
 def are_attracted(batches: Sequence[PodBatch], gone: Sequence[Pod]) -> bool:
-    """Whether pods of these batches may need the ``gone`` pods in order to be placed.
+    """Whether the placement of these batches may depend on the ``gone`` pods.
 
     Required affinity can have this effect, if only the gone pods satisfy it.
     Source: interpodaffinity/filtering.go ``satisfyPodAffinity``.
