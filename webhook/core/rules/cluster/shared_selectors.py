@@ -141,12 +141,12 @@ def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner
     if len(others) > _NAMED:
         names.append("other workloads")  # `counted_workloads` stops at a limit, so their number is not known
     if any(_have_one_selector(owner, workload) for owner in others):
-        told = "another workload has the same selector as this one"
+        cause = "another workload has the same selector as this one"
         remedy = "add a distinct label to the pods of each workload"
         by_hand = "only the author can choose the label, and spec.selector is immutable"
         fix = Fix(f"{remedy}, and select it here", by_hand=by_hand)
     else:
-        told = "this workload's own selector does not match them"
+        cause = "this workload's own selector does not match them"
         remedy, fix = _narrower(alike, workload)
     is_one = not any(_has_no_constraint_over_key(owner, placed) for owner in others for placed in alike)
     constraints = together([placed.name for placed in alike])
@@ -156,7 +156,7 @@ def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner
         fix,
         summary=f"{constraints} also count{'s' * (len(alike) == 1)} the pods of {together(names)} in the same file",
         remedy=f"{remedy} unless they are one application" if is_one else remedy,
-        detail=f"{told}; {_effect_on_domains(alike)}",
+        detail=f"{cause}; {_effect_on_domains(alike)}",
     )
 
 
@@ -248,10 +248,10 @@ def _exclude(one: Selector, other: Selector) -> bool:
 def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], others: list[_Other]) -> Finding:
     """Return the finding about equal selectors. ``numbers`` are the pods of others, in all and on counting nodes."""
     first, (pods, within) = alike[0], numbers
-    told = subject.policy.messages.count_others(offline=subject.offline)
-    others_said = _named(pods, others, subject) if told else "pods of other workloads"
-    unmatched = f"{pods:,}" if told else "all"
-    where = f" ({within} of them on counted nodes)" if told and within < pods else ""
+    counted = subject.policy.messages.count_others(offline=subject.offline)
+    others_said = _named(pods, others, subject) if counted else "pods of other workloads"
+    unmatched = f"{pods:,}" if counted else "all"
+    where = f" ({within} of them on counted nodes)" if counted and within < pods else ""
     lacking = [[each for each in others if _has_no_constraint_over_key(each.owner, placed)] for placed in alike]
     effect = next(filter(None, (_effect(placed, subject, of) for placed, of in zip(alike, lacking, strict=True))), "")
     weight = effect or _effect_on_domains(alike)
@@ -350,9 +350,9 @@ def _narrower(alike: list[Placed], workload: Workload) -> tuple[str, Fix]:
 
 
 def _named(pods: int, others: list[_Other], subject: Subject) -> str:
-    told = sum(other.pods for other in others)
+    attributed = sum(other.pods for other in others)
     # More than there are, if some are of two workloads by their selectors.
-    if not others or told > pods or not subject.policy.messages.name_workloads(offline=subject.offline):
+    if not others or attributed > pods or not subject.policy.messages.name_workloads(offline=subject.offline):
         return f"{plural(pods, 'pod')} of other workloads"
     named = others[:_NAMED]
     parts = [f"{other.pods} of {workload_name(other.owner, subject.workload)}" for other in named]

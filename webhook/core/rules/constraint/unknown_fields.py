@@ -105,11 +105,11 @@ def _renaming(above: str, name: str, value: Mapping[str, object]) -> tuple[str, 
     if (there := value_at(value, target)) is not None or (belongs == above and right in beside):
         reason = "" if there == given else f"{name} and {right} have different values"
         return f"remove it, because {right} is set too", Fix(f"remove {name}", () if reason else (Edit(path),), reason)
-    told = f"{name} to {right}" if belongs == above else f"{name} to {target[target.rindex(CONSTRAINTS) :]}"
+    move = f"{name} to {right}" if belongs == above else f"{name} to {target[target.rindex(CONSTRAINTS) :]}"
     verb, text = ("rename", one_field(right, given)) if belongs == above else ("move", "")
     if not text or len(text) > _MAX_WRITTEN_CHARS:
-        text = f"{verb} {told}"
-    return f"{verb} it{told.removeprefix(name)}", Fix(text, (Edit(path), Edit(target, given)))
+        text = f"{verb} {move}"
+    return f"{verb} it{move.removeprefix(name)}", Fix(text, (Edit(path), Edit(target, given)))
 
 
 def _parent_of(right: str, above: str, constraint: str) -> str | None:

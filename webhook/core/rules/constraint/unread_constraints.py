@@ -40,7 +40,7 @@ _SLIPS = 3  # letters that a misspelt name may be off; cases, hyphens and unders
 _MAX_LEVELS = 128
 _MAX_VALUES = 300_000
 _TOO_LARGE = Reason(f"more than {_MAX_VALUES:,} lists and mappings in an object, or {_MAX_LEVELS} levels")
-_MAX_PLACES_TOLD = 16  # places of one object, items of a list counted once: more have one cause, a generator's
+_MAX_PLACES_REPORTED = 16  # places of one object, items of a list counted once: more have one cause, a generator's
 _MAX_PLACES_NAMED = 3  # places where the constraints may belong: the nearest
 _MAX_FIX_CHARS = 500  # of a fix: a whole line of configuration, with two paths and a kind from outside
 # Parts not written by the author.
@@ -118,11 +118,11 @@ def _answers(of: Written) -> Iterator[RuleAnswer]:
     if unread and not read and (right := _meant_kind(of)):
         yield _of_no_kind(of, right)
         return
-    told = set[str]()
+    reported = set[str]()
     for place in unread:
         pattern = written_path(tuple("[*]" if step.startswith("[") else step for step in place.steps))
-        if pattern not in told and len(told) < _MAX_PLACES_TOLD:
-            told.add(pattern)
+        if pattern not in reported and len(reported) < _MAX_PLACES_REPORTED:
+            reported.add(pattern)
             yield _misplaced(of, place, read[0]) if native else _unknown(of, place, read)
 
 

@@ -288,8 +288,8 @@ def _of_text(path: str, wanted: str, text: object) -> str:
     levels = len(path.replace("[", ".[").split("."))
     meant = "a list" if wanted.startswith("[]") else "a mapping"
     undo = "remove the | or > before it, or " if "\n" in start else "remove the quotes, or "
-    told = f"this is text{' as Go prints it' if is_go else ''}, not {meant}: {undo if is_yaml and not is_go else ''}"
-    return f"{told}in a Helm template write {{{{- toYaml {source} | nindent {2 * levels} }}}}"
+    fault = f"this is text{' as Go prints it' if is_go else ''}, not {meant}: {undo if is_yaml and not is_go else ''}"
+    return f"{fault}in a Helm template write {{{{- toYaml {source} | nindent {2 * levels} }}}}"
 
 
 def _number(path: str, written: object) -> Fix:

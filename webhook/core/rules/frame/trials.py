@@ -166,9 +166,9 @@ def tried_as_a_whole(
             left = before.after(again(changed))
         new = (each for each in left if before.is_new(each))
         # A finding of the same rule counts in any mode, because the fix did not work.
-        told = next((each for each in new if each.rule == finding.rule or warns(each)), None)
-        if told is not None:
-            return _for_people(finding, f"{_BRINGS} {told.rule}", f"; then {told.rule}: {told.summary}")
+        caused = next((each for each in new if each.rule == finding.rule or warns(each)), None)
+        if caused is not None:
+            return _for_people(finding, f"{_BRINGS} {caused.rule}", f"; then {caused.rule}: {caused.summary}")
         return _for_people(finding, _STAYS) if before.stays(finding, left) else finding
 
     # Each trial evaluates all rules again, and the author of the object chooses their number.

@@ -129,8 +129,8 @@ def _shortfall(case: TemplateUnderRule, placement: Placement, replicas: int) -> 
     makes_room = victims is not None or (rolling and any(map(may_preempt, pods)))
     # A stuck Job goes on when a pod completes.
     goes_on = case.subject.workload.traits.completes and found.outcome is PlacementOutcome.STUCK
-    told = why is Cause.SPREAD and replicas == case.wanted and not (case.grows or devices or makes_room or goes_on)
-    mode = Mode.DENY if told else Mode.AUDIT
+    may_deny = why is Cause.SPREAD and replicas == case.wanted and not (case.grows or devices or makes_room or goes_on)
+    mode = Mode.DENY if may_deny else Mode.AUDIT
     return Shortfall(case, placement, replicas, came.staying, found, why, mode, victims)
 
 
@@ -259,8 +259,8 @@ def in_the_way(short: Shortfall) -> str:
     caps = (each for each in rooms if each[0].most is not None and each[0].most <= short.fewest)
     names = " and ".join(each.short_name for each in case.placed)
     more = "" if short.cause is Cause.SPREAD else " and other limits"
-    told = (_holding_down(case, here, room, placed) for room, placed in caps)
-    return next(filter(None, told), f"no node accepts another pod under {names}{more}")
+    obstacles = (_holding_down(case, here, room, placed) for room, placed in caps)
+    return next(filter(None, obstacles), f"no node accepts another pod under {names}{more}")
 
 
 def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: ConstraintRoom, placed: Placed) -> str:
