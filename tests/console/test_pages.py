@@ -73,8 +73,8 @@ def test_the_health_line_names_what_is_known_and_marks_what_is_wrong(browse):
     given = replace(shown(FINE, gaps=(ScanGap("r", "no nodes", 3),)), health=health)
     page = read(browse(given).get("/"))
     assert page.texts["strip"] == (
-        "Ceiling deny Defaults inject Next scan waiting: 403 Cluster heard of 5 min ago Our CA 1 day left "
-        "Rules not evaluated 1"
+        "Ceiling deny Defaults inject Next scan waiting: 403 Last contact with the cluster 5 min ago Our CA 1 day "
+        "left Rules not evaluated 1"
     )
     assert page.texts["wrong"] == "waiting: 403 5 min ago 1 day left"
     page = read(browse(given).get("/health"))

@@ -259,7 +259,7 @@ def test_what_is_broken_has_its_line_and_what_the_line_says_mends_it(hands, doct
     ("policy", "told"),
     [
         pytest.param(
-            "Ignore", ("was admitted without a review", "admits each write unreviewed (failurePolicy Ignore)")
+            "Ignore", ("was admitted without a review", "admits writes without a review (failurePolicy Ignore)")
         ),
         pytest.param("Fail", ("was refused: failed to call webhook", "refuses matching writes")),
     ],

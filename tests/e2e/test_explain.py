@@ -62,7 +62,7 @@ def test_a_workload_and_all_that_waits(plane, namespace):
 @pytest.mark.usefixtures("stuck")
 def test_every_fix_that_is_offered_places_the_pod(plane, namespace):
     _, out = explain(plane, "deployment/web", "-n", namespace)
-    fixes = [line.split("  ")[1].strip() for line in out.partition("\nfix, ")[2].splitlines()[1:] if " nodes" in line]
+    fixes = [line.split("  ")[1].strip() for line in out.partition("\nfixes, ")[2].splitlines()[1:] if " nodes" in line]
     assert fixes == [
         "set minDomains: 6",
         "set maxSkew: 2",
