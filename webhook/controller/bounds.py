@@ -68,9 +68,9 @@ class Allowance:
         return True
 
     def forget_idle(self) -> None:
-        """Drop namespaces with a full bucket."""
+        """Drop namespaces that have their whole allowance."""
         now, full = self._clock(), self._one_namespace.burst
-        self._namespaces = {name: bucket for name, bucket in self._namespaces.items() if bucket.left(now) < full}
+        self._namespaces = {name: own for name, own in self._namespaces.items() if own.left(now) < full}
 
 
 class CpuThrottle:

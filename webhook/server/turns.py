@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from webhook.core.review.decision import AdmissionRequest
 
-_HALF_LIFE_SECONDS = 10.0
+_HALF_LIFE_SECONDS = 10.0  # A namespace with much use waits behind others for about kube-apiserver's timeout.
 _LEAST_SECONDS = 0.001  # smaller use is forgotten
 _RUNNING_SECONDS = 1.0  # the assumed length of a turn until it ends
 _MUCH_SECONDS = 0.5  # much use by one namespace: the longest turn of one costly object

@@ -14,10 +14,11 @@ from webhook.core.api.well_known import ZONE
 from webhook.core.scan.scanned import ActualSkew, ClusterScan, ScannedWorkload
 from webhook.core.text import one_line, plural
 
+# A page that stays readable and small in a cluster with thousands of workloads and domains.
 _ROWS = 40
 _MOST_COLUMNS = 20
 _MOST_KEYS = 20
-_LEVELS = 4
+_LEVELS = 4  # The shades of the style sheet.
 
 
 class HeatCell(Struct, frozen=True):

@@ -8,7 +8,7 @@ A StatefulSet creates its pods in order, unless podManagementPolicy is Parallel.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -185,6 +185,17 @@ def _with_only(kept: Iterable[int], pod: Pod, index: ReadOnlyIndex) -> ReadOnlyI
     return index
 
 
+def _kept_and_replaced(slots: Mapping[int, int | None], partition: int) -> tuple[list[int], list[int]]:
+    """Return the slots of pods that stay, and the ordinals that get a new pod, in order.
+
+    Missing pods come first. Pods below the partition stay, or are recreated in the old revision.
+    """
+    kept = [slot for number, slot in slots.items() if number < partition and slot is not None]
+    order = [number for number, slot in slots.items() if slot is None]
+    order += [number for number, slot in reversed(slots.items()) if number >= partition and slot is not None]
+    return kept, order
+
+
 def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Context) -> PodsToPlace:
     """Source: statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``."""
     workload, index, namespace = source.workload, within.cluster, source.namespace
@@ -199,11 +210,8 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
         return PodsToPlace(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
     slots = dict(index.pods.matching(namespace, own))
     on = {number: slots.get(f"{name}-{number}") for number in numbers}
-    # Pods with an ordinal below the partition are recreated in the old revision.
     partition = strategy.partition if isinstance(strategy.partition, int) else 0
-    kept = [slot for number, slot in on.items() if number < partition and slot is not None]
-    turns = [number for number, slot in on.items() if slot is None]
-    turns += [number for number, slot in reversed(on.items()) if number >= partition and slot is not None]
+    kept, turns = _kept_and_replaced(on, partition)
     groups: dict[tuple[int | None, bool], list[int]] = {}
     for number in turns:
         groups.setdefault((known.pods[number - numbers.start].nodes, number < partition), []).append(number)

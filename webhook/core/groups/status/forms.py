@@ -86,7 +86,7 @@ def read_status(value: object) -> SpreadGroupStatus:
         return SpreadGroupStatus()
 
 
-def status_json(status: SpreadGroupStatus) -> Mapping[str, Any]:
+def status_json(status: SpreadGroupStatus) -> Mapping[str, object]:
     """Encode the status as JSON, without empty fields.
 
     The number of unguarded pods is always present. Without it, server-side apply would turn the object into null, which
