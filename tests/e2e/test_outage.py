@@ -112,6 +112,8 @@ def test_a_command_says_that_the_api_server_is_gone(own_plane):
     finally:
         own_plane.revive("kube-apiserver")
     assert (ran.returncode, ran.stdout) == (4, "")
-    said = f"evenspread: cluster local cannot be read: {own_plane.url}: Connection refused; --context and --kubeconfig"
+    said = (
+        f"evenspread: cluster local cannot be read: {own_plane.url}: Connection refused; use --context or --kubeconfig"
+    )
     assert ran.stderr.startswith(said)
     assert len(ran.stderr.splitlines()) == 1

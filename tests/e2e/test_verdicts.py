@@ -155,7 +155,7 @@ class Cluster:
         self.api.request("DELETE", f"{where}?gracePeriodSeconds=0")
         self.placed.pop(name, None)
         if terminating:
-            self._await(lambda index: index.pods.record(namespace, name).leaving)
+            self._await(lambda index: index.pods.record(namespace, name).terminating)
         else:
             self._await(lambda index: name not in index.pods.names(namespace))
 

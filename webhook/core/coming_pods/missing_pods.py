@@ -8,7 +8,7 @@ A StatefulSet creates its pods in order, unless podManagementPolicy is Parallel.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -185,7 +185,7 @@ def _with_only(kept: Iterable[int], pod: Pod, index: ReadOnlyIndex) -> ReadOnlyI
     return index
 
 
-def _kept_and_replaced(slots: Mapping[int, int | None], partition: int) -> tuple[list[int], list[int]]:
+def _kept_and_replaced(slots: dict[int, int | None], partition: int) -> tuple[list[int], list[int]]:
     """Return the slots of pods that stay, and the ordinals that get a new pod, in order.
 
     Missing pods come first. Pods below the partition stay, or are recreated in the old revision.
