@@ -55,7 +55,10 @@ class _RuleId(click.ParamType[str]):
         return [CompletionItem(rule.id, help=rule.title) for rule in BY_ID.values() if rule.id.startswith(incomplete)]
 
 
-def frame_options(command: Callable[..., object]) -> Callable[..., object]:
+_NAMESPACE_HELP = "Namespace of KIND/NAME, and of objects without a namespace."
+
+
+def frame_options(command: Callable[..., object], namespace_help: str = _NAMESPACE_HELP) -> Callable[..., object]:
     """Add --kube-version, --namespace and --config. The command gets them as ``frame``."""
 
     @functools.wraps(command)
@@ -63,10 +66,11 @@ def frame_options(command: Callable[..., object]) -> Callable[..., object]:
         frame = Frame(policy=policy, asked_version=kube_version, today=today(), namespace=namespace)
         return command(frame=frame, **rest)
 
-    return policy_option(_with(_FRAME, framed))
+    namespace_option = click.option("-n", "--namespace", metavar="NAME", default="", help=namespace_help)
+    return policy_option(_with((*_FRAME, namespace_option), framed))
 
 
-def review_options(command: Callable[..., object]) -> Callable[..., object]:
+def review_options(command: Callable[..., object], namespace_help: str = _NAMESPACE_HELP) -> Callable[..., object]:
     """Add --rule, --ceiling and `frame_options`. The command gets them as ``frame``."""
 
     @functools.wraps(command)
@@ -76,7 +80,7 @@ def review_options(command: Callable[..., object]) -> Callable[..., object]:
             policy = structs.replace(policy, ceiling=Mode(ceiling), namespaces=())
         return command(frame=structs.replace(frame, policy=policy, rules=frozenset(rules)), **rest)
 
-    return frame_options(_with(_LOOKING, narrowed))
+    return frame_options(_with(_LOOKING, narrowed), namespace_help)
 
 
 def policy_option(command: Callable[..., object]) -> Callable[..., object]:
@@ -179,13 +183,6 @@ _FRAME = (
         type=VERSION,
         metavar="VERSION",
         help=f"Behave as this Kubernetes release: {SUPPORTED}, or {ANNOUNCED} as announced.  [default: {RECORDED}]",
-    ),
-    click.option(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        default="",
-        help="Namespace of KIND/NAME and of objects without one. audit checks this namespace only.",
     ),
 )
 

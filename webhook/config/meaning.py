@@ -86,7 +86,10 @@ def _ends(text: str) -> Iterator[int]:
 
 
 def meaning_faults(part: View) -> Iterator[ConfigFault]:
-    """Yield the faults beyond the schema, including errors by kube-scheduler and kube-apiserver."""
+    """Yield the faults that the schema cannot express, such as values that Kubernetes rejects.
+
+    kube-scheduler or kube-apiserver would report these values.
+    """
     yield from _rules_version(part)
     yield from _exemptions(part)
     yield from _workloads(part)

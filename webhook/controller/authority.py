@@ -208,7 +208,16 @@ class AuthorityUpkeep:
         return secret.update(step)
 
     def _complete(self, held: Authorities | None, *, keeping: bool = False) -> bool:
-        """Complete the configurations. Returns whether all of them were complete already."""
+        """Write missing caBundles and rules into the webhook configurations. False if anything was written.
+
+        Args:
+            held: The Secret's content, with the trusted certificates. None leaves the caBundle to another program.
+            keeping: Whether to keep the certificates already in the caBundle.
+
+        Raises:
+            ClusterError: The API server refuses or does not answer.
+            CertificateError: The bundle holds no certificate.
+        """
         trusted = None if held is None else held.trusted
         done = complete(self._server, self._configuration, trusted, keeping=keeping, serving=self._serving)
         if done.written:

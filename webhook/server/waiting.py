@@ -105,7 +105,10 @@ class FirstLists:
             self._task.cancel()
 
     async def wait(self, remaining: float) -> None:
-        """Return once the cluster is known, or most of the time is over. The connection limit bounds the waiters."""
+        """Wait until the cluster is listed, for at most `_LISTS_SHARE` of the ``remaining`` seconds.
+
+        Does not raise on timeout. The connection limit also limits the waiters.
+        """
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:

@@ -15,7 +15,7 @@ _COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "
 
 
 def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
-    """Render a command on each line. Faults of the input come first, since they make the rest incomplete."""
+    """Yield one workflow command (``::error …``) a line. Unreadable input comes first: it makes findings incomplete."""
     for fault in result.faults:
         if fault.fatal:
             yield _command("error", fault.file, fault.line, fault.column, "evenspread: unreadable", fault.message)

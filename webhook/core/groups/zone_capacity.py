@@ -1,4 +1,4 @@
-"""Count how many pods of a group each zone takes, with the group's cap on nodes."""
+"""Count how many pods of a group each zone takes. Only the cluster and the group's cap per node limit them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce

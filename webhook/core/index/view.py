@@ -23,7 +23,10 @@ class View:
         self._find = below
 
     def answering(self, question: _Method) -> _Method:
-        """Find the method that answers a query, in this view or below."""
+        """Find the method that answers a query, in this view or below.
+
+        Overlays override queries by name. If this class does not override ``question``, the view below answers.
+        """
         check_time()  # Overlays repeat queries many times.
         if getattr(type(self), question.__name__) is question:
             return self._find(question)

@@ -177,7 +177,7 @@ class Orders:
 
 
 def filled(demand: Demand, pods: int) -> Target | None:
-    """The pods of each cell in a state meeting the demand. None if there is none.
+    """Distribute ``pods`` over the cells so that all bounds of the demand hold. None if impossible.
 
     The solution is a flow from a source through rows and columns to a sink. Lower bounds are met first.
     """

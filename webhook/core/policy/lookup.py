@@ -32,9 +32,10 @@ def mode_for(policy: Policy, rule: str, default: Mode, since: str) -> Mode:
 def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, str]) -> Mode:
     """Return the highest mode of any rule in this namespace.
 
-    The first matching entry of ``namespaces`` sets the ceiling, else the global ceiling holds. Users who edit the
-    namespace can set its label, so ``namespace_label`` limits the label's effect. A label with an unknown value is
-    ignored. A global ``off`` is the kill switch: nothing overrides it.
+    The first matching entry of ``namespaces`` sets the ceiling, else the global ceiling holds. Then
+    ``namespace_label`` decides whether the namespace's ceiling label replaces it, only raises it, or is ignored.
+    Everyone who can edit the namespace can set the label. A label with an unknown value is ignored. A global ``off`` is
+    the kill switch: nothing overrides it.
     """
     if policy.ceiling is Mode.OFF:
         return Mode.OFF

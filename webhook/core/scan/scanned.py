@@ -52,7 +52,10 @@ class PublishedSkew(Published, frozen=True, kw_only=True):
     global_minimum: Annotated[int | None, Meta(description="null if no domain is eligible.")]
     domains: Annotated[
         Mapping[str, Count],
-        Meta(description="All eligible domains, without a pod at 0. Of very many, only those with pods."),
+        Meta(
+            description="The pods of each eligible domain, 0 for an empty one. With very many domains, empty ones are"
+            " left out."
+        ),
     ]
     origin: Origin
     empty: Annotated[Count, Meta(description="Eligible domains that are not listed.")] = field(

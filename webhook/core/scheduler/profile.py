@@ -1,4 +1,7 @@
-"""A scheduler's profile, with the fields of a verdict. Source: k8s.io/kube-scheduler config/v1/types.go."""
+"""The fields of a KubeSchedulerProfile that can change a verdict.
+
+Source: k8s.io/kube-scheduler config/v1/types.go.
+"""
 
 from enum import StrEnum
 

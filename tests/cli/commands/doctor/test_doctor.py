@@ -265,7 +265,7 @@ PROBLEMS = {
     "not reached": (
         both(put(w.PROXY, (503, {"message": "no endpoints available"})), put(w.DRY_RUN, w.UNWARNED)),
         "reachable",
-        "the API server got no answer: 503 Service Unavailable",
+        "the API server's proxy could not reach the Service: it returned 503 Service Unavailable",
         "kubectl -n spread get endpointslices",
     ),
     "no role": (

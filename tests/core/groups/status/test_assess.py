@@ -455,8 +455,8 @@ def test_the_message_counts_one_workload_with_other_fields(inject, when):
     ("shards", "clause"),
     [
         pytest.param(3, "", id="as many as are expected"),
-        pytest.param(4, "; no plan for 1 shard more than expected", id="one more"),
-        pytest.param(5, "; no plan for 2 shards more than expected", id="two more"),
+        pytest.param(4, "; 1 shard beyond the expected number, without a plan", id="one more"),
+        pytest.param(5, "; 2 shards beyond the expected number, without a plan", id="two more"),
     ],
 )
 def test_shards_that_run_beside_the_expected_ones_are_told_of(shards, clause):

@@ -288,7 +288,12 @@ def test_of_full_hosts_nothing_is_said_where_more_are_asked_for():
         (["zone hard 1 app=web"], []),
         (
             ["zone hard 1 {}"],
-            ["audit zone[0]: the descheduler counts every pod in the namespace; set its labelSelector"],
+            [
+                (
+                    "audit zone[0]: with labelSelector {} the descheduler counts every pod in the namespace,"
+                    " kube-scheduler none; set its labelSelector"
+                )
+            ],
         ),
         (["zone hard 1 null"], []),
         (["zone hard 1 {} keys:pod-template-hash"], []),

@@ -355,12 +355,15 @@ def test_pods_of_others_under_its_labels_make_maxskew_reachable():
     [
         pytest.param(
             "",
-            "a node without topology.kubernetes.io/zone would be the last choice, and no cluster is known",
+            (
+                "the scheduler would then prefer every other node to nodes without topology.kubernetes.io/zone,"
+                " and no cluster is known"
+            ),
             id="no cluster",
         ),
         pytest.param(
             "n0 | a: n1 | b: n2",
-            "a node without topology.kubernetes.io/zone would be the last choice",
+            "the scheduler would then prefer every other node to nodes without topology.kubernetes.io/zone",
             id="one has none",
         ),
         pytest.param("a: n1 | b: n2", "", id="all have it"),

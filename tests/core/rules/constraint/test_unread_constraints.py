@@ -320,7 +320,7 @@ def test_a_configured_path_that_finds_nothing():
     assert unread(thing(TEMPLATED, template=TEMPLATE), replace(PLAIN, workloads=(kind,))) == [
         (
             TEMPLATED,
-            "workloads in the configuration reads a Thing at spec.tmpl, not these constraints",
+            "the configuration's workloads entry for Thing points to spec.tmpl, so these constraints are not read",
             (
                 "change the entry in workloads in the configuration to: - "
                 "{apiVersion: example.com/v1, kind: Thing, templatePath: spec.template}"
@@ -329,7 +329,7 @@ def test_a_configured_path_that_finds_nothing():
     ]
     kind = EmbeddedKind(api_version="example.com/v1", kind="Thing", constraints_path="spec.other")
     [(_, told, fix)] = unread(thing("spec.a/b.topologySpreadConstraints"), replace(PLAIN, workloads=(kind,)))
-    assert "at spec.other" in told
+    assert "points to spec.other" in told
     assert fix == "correct the path in workloads"
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import click
 from msgspec import structs
@@ -25,14 +26,14 @@ _MAX_FILES = 3  # named on the page
 
 @click.command(
     short_help="Check all workloads of a cluster.",
-    epilog="Exit code: 0 no findings, 1 findings, 2 usage or configuration, 3 unreadable input, "
-    "4 cluster not readable, 5 a bug of evenspread.",
+    epilog="Exit code: 0 no findings at or above --fail-on, 1 findings at or above it, 2 usage or configuration, "
+    "3 unreadable input, 4 cluster not readable, 5 a bug of evenspread.",
 )
 @click.argument("files", nargs=-1, metavar="[FILE|-]...")
 @result_options(_HTML)
 @click.option("--summary", is_flag=True, help="In text, print only the summary.")
 @cluster_options
-@review_options
+@partial(review_options, namespace_help="Check only this namespace. Also the namespace of objects without one.")
 def audit(
     *,
     files: tuple[str, ...],

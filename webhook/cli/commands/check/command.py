@@ -37,8 +37,8 @@ class _Check(click.Command):
 @click.command(
     cls=_Check,
     short_help="Check manifests before you apply them, and fix them.",
-    epilog="Exit code: 0 no findings, 1 findings, 2 usage or configuration, 3 unreadable input, "
-    "4 cluster not readable, 5 a bug of evenspread.",
+    epilog="Exit code: 0 no findings at or above --fail-on, 1 findings at or above it, 2 usage or configuration, "
+    "3 unreadable input, 4 cluster not readable, 5 a bug of evenspread.",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...|-")
 @click.option(

@@ -128,7 +128,8 @@ def _reached(facts: InstallationFacts, where: str) -> Iterator[Diagnosis]:
     elif option(facts.deployment, "client-ca"):
         return  # the webhook requires client certificates, and the proxy has none
     elif facts.reached in _NOT_REACHED:
-        what = f"the API server got no answer: {facts.reached} {HTTPStatus(facts.reached).phrase}"
+        status = f"{facts.reached} {HTTPStatus(facts.reached).phrase}"
+        what = f"the API server's proxy could not reach the Service: it returned {status}"
         fix = (
             f"kubectl -n {facts.namespace} get endpointslices -l kubernetes.io/service-name={facts.service_name}\n"
             "# then check firewalls between control plane and nodes: docs/install.md#where-it-runs"

@@ -62,7 +62,7 @@ class SimulationRequest(Struct, frozen=True, kw_only=True):
 @click.command(
     short_help="Check whether all replicas fit, even if a zone fails.",
     epilog="Exit code: 0 all pods get a node in any order, 1 some may stay Pending or the answer is unknown, "
-    "2 usage or configuration, 3 unreadable input, 4 cluster not readable.",
+    "2 usage or configuration, 3 unreadable input, 4 cluster not readable, 5 a bug of evenspread.",
 )
 @click.argument("words", nargs=-1, metavar="[FILE...|KIND/NAME]")
 @click.option("--all", "everything", is_flag=True, help="All workloads of the cluster, or of the namespace in -n.")
@@ -100,7 +100,7 @@ class SimulationRequest(Struct, frozen=True, kw_only=True):
     type=click.IntRange(1),
     default=_STATES,
     show_default=True,
-    help="Number of states to search. Raise it if the answer is unknown.",
+    help="Number of states (how many pods each node has) to search. Raise it if the answer is unknown.",
 )
 @output_option("text", "json", "yaml")
 @current_cluster_options

@@ -305,7 +305,7 @@ def _plan_conditions(planned: _Planned, seen: ObservedGroup) -> list[DatedCondit
 def _unexpected(planned: Sequence[PlannedWorkload], members: Sequence[GroupMember]) -> str:
     """The number of unexpected shards, in words. Empty if none."""
     more = len({member.shard for member in members} - {workload.shard for workload in planned})
-    return f"no plan for {plural(more, 'shard')} more than expected" if more else ""
+    return f"{plural(more, 'shard')} beyond the expected number, without a plan" if more else ""
 
 
 def _guarantee(key: str, guarantee: CapGuarantee) -> str:

@@ -150,7 +150,12 @@ class NamespaceTable(Namespaces):
         return known
 
     def _facts(self, namespace: str, priority_class: str, runtime_class: str, unread: set[str]) -> AdmissionFacts:
-        """Source: priority/admission.go ``getDefaultPriorityClass``; runtimeclass/admission.go ``prepareObjects``."""
+        """Return the objects that admission plugins use for such a pod: LimitRanges, PriorityClass, RuntimeClass.
+
+        Removes the kinds from ``unread`` that the pod does not need, or whose object is known.
+
+        Source: priority/admission.go ``getDefaultPriorityClass``; runtimeclass/admission.go ``prepareObjects``.
+        """
         # Upstream takes them in a random order; see `limit_ranges_disagree`.
         ranges = tuple(limits for _, limits in sorted(self._ranges.get(namespace, {}).items()))
         if priority_class:

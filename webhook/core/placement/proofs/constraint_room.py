@@ -82,7 +82,10 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         return self.domains.match_num.get(number, 0)
 
     def room(self, number: int) -> int | None:
-        """How many more pods a domain can take without this constraint. None if unlimited."""
+        """How many more pods the domain with this number can take, ignoring this constraint. None if unlimited.
+
+        Its open nodes and anti-affinity between the pods set the limit.
+        """
         inside = self.open & self.column.nodes(number)
         if not inside:
             return 0

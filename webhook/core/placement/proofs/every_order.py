@@ -241,9 +241,9 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
     Attributes:
         everywhere: Whether each open node has room for all pods.
         most: The most pods on one node.
-        limits: The most pods by slot, for nodes with such a limit.
-        tops: The constraints on hosts, with the most pods of each host.
-        freed: As in the problem. Empty if the pods join running pods.
+        limits: The most pods on a node, by slot (the node's number), where lower than ``most``.
+        tops: Each hostname constraint, with the highest count it allows on a host.
+        freed: By slot, the free resources once the workload's own pods are gone. Empty if those pods stay.
     """
 
     places: WorkloadProblem

@@ -136,7 +136,8 @@ def _counting_all(placed: Placed) -> Finding:
         placed,
         "",
         Fix("select the pods' own labels"),
-        summary=f"{placed.name}: the descheduler counts every pod in the namespace",
+        summary=f"{placed.name}: with labelSelector {{}} the descheduler counts every pod in the namespace,"
+        " kube-scheduler none",
         remedy="set its labelSelector",
         detail="with labelSelector {} kube-scheduler counts no pod, but the descheduler counts every pod in the"
         " namespace; it can evict pods in every run, and kube-scheduler puts them back",

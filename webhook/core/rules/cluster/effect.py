@@ -188,7 +188,8 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
     text = " and ".join(f"add {flow(each)}" for each in added)
     if lacking := [key for key in missing if not _is_everywhere(key, subject)]:
         unknown = ", and no cluster is known" if subject.index is None else ""
-        return Fix(text, by_hand=f"a node without {' and '.join(lacking)} would be the last choice{unknown}")
+        last = f"nodes without {' and '.join(lacking)}"
+        return Fix(text, by_hand=f"the scheduler would then prefer every other node to {last}{unknown}")
     path = f"{template.path}spec.topologySpreadConstraints"
     return Fix(text, tuple(Edit(f"{path}[{place}]", plain(each)) for place, each in enumerate(added, len(declared))))
 
@@ -248,7 +249,10 @@ def _counted(constraint: SpreadConstraint) -> tuple[object, ...]:
 
 
 def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
-    """Whether removal causes no finding of this file and opens no node. ``idle`` counts idle constraints."""
+    """Whether removing the constraint causes no new finding of this module's rules, and admits no unlabelled node.
+
+    ``idle`` is the number of constraints without effect before the removal.
+    """
     if placed.constraint.hard and not _is_everywhere(placed.constraint.topology_key or "", subject):
         return False
     template = placed.template

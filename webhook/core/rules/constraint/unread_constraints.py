@@ -293,7 +293,8 @@ def _unknown(of: Written, place: UnreadKey, read: tuple[str, ...]) -> Finding:
         name, path = next(((name, entry[name]) for name in _PATHS if name in entry), ("", ""))
         own = next(each for each in of.embedded if (each.api_version, each.kind) == (of.api_version, of.kind))
         written = own.template_path or own.constraints_path
-        summary = f"workloads in the configuration reads {kind} at {written}, not these constraints"
+        entry_of = f"the configuration's workloads entry for {_shown(of.kind)}"
+        summary = f"{entry_of} points to {written}, so these constraints are not read"
         by_hand = _IN_CONFIGURATION
         remedy = f"set {name}: {path}" if path else "correct the path in workloads"
         fix = f"change the entry in workloads in the configuration to: {line}" if line else remedy

@@ -101,7 +101,7 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @cached_property
     def _limit(self) -> Reason | None:
-        """The exceeded limit of size. Offline there is time for any object."""
+        """The size limit that the object exceeds, or None. Always None offline, where no request waits."""
         return None if self.context.offline else exceeded_template_limit(self.workload)
 
     @property

@@ -35,7 +35,7 @@ _STORAGE = ("persistentvolumeclaims", "persistentvolumes", "storageclasses", "cs
 
 
 class Feasibility(Struct, frozen=True):
-    """The result of a pod's dry run. ``cause`` is empty if it fits or is unknown."""
+    """The result of a pod's dry run. ``cause`` is set only if the verdict is does-not-fit."""
 
     verdict: Literal["fits", "does-not-fit", "unknown"]
     cause: str = ""

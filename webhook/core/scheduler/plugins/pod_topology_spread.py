@@ -307,7 +307,10 @@ def run_filter(
 
 
 def above_limit(domains: DomainCounts) -> int:
-    """Select nodes in domains with more matching pods than the limit. Source: filtering.go ``Filter``."""
+    """Return the nodes (a bit set of slots) in domains with more matching pods than the limit.
+
+    Source: filtering.go ``Filter``.
+    """
     limit = domains.limit
     if limit < 0:  # even a domain without matching pods has too many
         return domains.column.present
