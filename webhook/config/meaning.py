@@ -86,7 +86,7 @@ def _ends(text: str) -> Iterator[int]:
 
 
 def meaning_faults(part: View) -> Iterator[ConfigFault]:
-    """Yield the faults that the schema cannot express, such as values that Kubernetes rejects.
+    """Yield the faults beyond the schema, such as values rejected by Kubernetes.
 
     kube-scheduler or kube-apiserver would report these values.
     """

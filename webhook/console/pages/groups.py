@@ -18,7 +18,7 @@ from webhook.core.groups.status.forms import DatedCondition, Distribution, Group
 from webhook.core.text import one_line, plural
 from webhook.core.yaml_text import block
 
-# A page that stays readable and small for the largest group.
+# Limits for a readable, small page of the largest group.
 _MOST_LINES = 500
 _MOST_SHARDS = 60
 _MOST_FIELDS = 20

@@ -14,7 +14,7 @@ from webhook.core.api.well_known import ZONE
 from webhook.core.scan.scanned import ActualSkew, ClusterScan, ScannedWorkload
 from webhook.core.text import one_line, plural
 
-# A page that stays readable and small in a cluster with thousands of workloads and domains.
+# Limits for a readable, small page in a cluster with thousands of workloads and domains.
 _ROWS = 40
 _MOST_COLUMNS = 20
 _MOST_KEYS = 20

@@ -49,7 +49,7 @@ _DECIMAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 class SelectorError(ValueError):
-    """A selector that kube-apiserver rejects. ``text(version)`` returns that release's message."""
+    """A selector rejected by kube-apiserver. ``text(version)`` returns the release's message."""
 
     def __init__(self, text: Callable[[KubernetesVersion], str]) -> None:
         super().__init__(text(RECORDED))

@@ -228,7 +228,7 @@ def _written(domains: DomainCounts, action: str) -> SpreadConstraint:
 
 
 def rejections(verdict: Verdict, nodes: int) -> Mapping[Status, int]:
-    """Count the nodes that each status rejects, among ``nodes`` (a bit set of slots). Most frequent first."""
+    """Count the nodes rejected by each status, among ``nodes`` (a bit set of slots). Most frequent first."""
     counts: dict[Status, int] = {}
     for status, members in verdict.failed:
         if members & nodes:

@@ -18,7 +18,7 @@ from webhook.core.groups.zone_pin import split_pin
 from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.text import listed, plural, segment_of, together
 
-_NAMES = 6  # The most names in one message, so that it stays one line.
+_NAMES = 6  # The most names in one message, to keep it on one line.
 
 
 class PlanResult(Struct, frozen=True, kw_only=True):

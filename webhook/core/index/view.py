@@ -23,7 +23,7 @@ class View:
         self._find = below
 
     def answering(self, question: _Method) -> _Method:
-        """Find the method that answers a query, in this view or below.
+        """Find the method to answer a query, in this view or below.
 
         Overlays override queries by name. If this class does not override ``question``, the view below answers.
         """

@@ -177,7 +177,7 @@ class Orders:
 
 
 def filled(demand: Demand, pods: int) -> Target | None:
-    """Distribute ``pods`` over the cells so that all bounds of the demand hold. None if impossible.
+    """Distribute ``pods`` over the cells within all bounds of the demand. None if impossible.
 
     The solution is a flow from a source through rows and columns to a sink. Lower bounds are met first.
     """

@@ -34,7 +34,7 @@ def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, s
 
     The first matching entry of ``namespaces`` sets the ceiling, else the global ceiling holds. Then
     ``namespace_label`` decides whether the namespace's ceiling label replaces it, only raises it, or is ignored.
-    Everyone who can edit the namespace can set the label. A label with an unknown value is ignored. A global ``off`` is
+    Every editor of the namespace can set the label. A label with an unknown value is ignored. A global ``off`` is
     the kill switch: nothing overrides it.
     """
     if policy.ceiling is Mode.OFF:

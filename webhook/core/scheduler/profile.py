@@ -1,4 +1,4 @@
-"""The fields of a KubeSchedulerProfile that can change a verdict.
+"""The fields of a KubeSchedulerProfile with an effect on verdicts.
 
 Source: k8s.io/kube-scheduler config/v1/types.go.
 """

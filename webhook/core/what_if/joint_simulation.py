@@ -11,7 +11,7 @@ from webhook.core.placement.outcome import Effort, PlacementOutcome, PlacementVe
 from webhook.core.placement.simulation import always_fits, simulate
 from webhook.core.what_if.workloads import SimulatedWorkload
 
-_FEWEST_TRIALS = 10  # Fewer trials rarely find an order that gets stuck.
+_FEWEST_TRIALS = 10  # Fewer trials rarely find a stuck order.
 _NODES_TRIED = 4_000  # The most trials times nodes, since each trial takes longer in a large cluster.
 
 

@@ -193,7 +193,7 @@ def _alone(text: str, node: ValuePosition, value: str) -> str:
 
 
 def _at(found: Manifest | InputFault, document: InputDocument, index: int) -> Manifest | InputFault:
-    """Return a copy in which every field has the position of this character ``index`` of the document."""
+    """Return a copy with every field at the position of this character ``index`` of the document."""
     line, column = document.place(index)
     if isinstance(found, InputFault):
         return structs.replace(found, line=line, column=column)

@@ -40,7 +40,7 @@ def _print_gaps(planned_group: PlannedGroup, output: str) -> None:
 
 
 @click.command(
-    short_help="Compute fields that limit the pods of a group of workloads on a node or in a zone.",
+    short_help="Compute fields to limit the pods of a group of workloads on a node or in a zone.",
     epilog="Exit code: 0 the plan is proven to place all pods within the caps, 1 it is not or there is none, 2 usage "
     "or configuration, 3 unreadable input, 4 cluster not readable.",
 )
@@ -53,7 +53,7 @@ def _print_gaps(planned_group: PlannedGroup, output: str) -> None:
 @current_cluster_options
 @frame_options
 def plan(*, files: tuple[str, ...], name: str, output: str, selection: ClusterSelection, frame: Frame) -> None:
-    """Compute the fields that limit how many pods of a group of workloads share a node or zone.
+    """Compute fields to limit the pods of a group of workloads on a node or in a zone.
 
       kubectl evenspread plan cache.yaml -n shop
 

@@ -174,9 +174,9 @@ def _one_domain(column: Column, counts: Counts) -> str | None:
 
 
 def _help(template: Template, away: Away, own: Selector, subject: Subject, anew: Problem) -> Help | None:
-    """Return the fix for pods that share a domain: its short text for the warning, and its full text.
+    """Return the fix for pods in one domain: its short text for the warning, and its full text.
 
-    None unless it is proven that a recreated pod could use another domain. The fix is a restart only if a constraint
+    None unless a recreated pod could provably use another domain. The fix is a restart only if a constraint
     counts just these pods, and is soft or has a maxSkew too small for all of them in one domain.
     """
     over = [each for each in subject.placed if each.template is template and each.constraint.topology_key == away.key]

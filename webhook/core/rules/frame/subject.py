@@ -101,7 +101,7 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @cached_property
     def _limit(self) -> Reason | None:
-        """The size limit that the object exceeds, or None. Always None offline, where no request waits."""
+        """The exceeded size limit, or None. Always None offline, because no request waits."""
         return None if self.context.offline else exceeded_template_limit(self.workload)
 
     @property

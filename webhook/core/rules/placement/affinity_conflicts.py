@@ -97,7 +97,7 @@ def _pinned(case: TemplateUnderRule) -> Finding | None:
 
 
 def _worst(rooms: Sequence[ConstraintRoom], of: CandidateNodes) -> tuple[int, ConstraintRoom] | None:
-    """Return the lowest bound on the workload's pods, and the constraint that sets it. None without a bound."""
+    """Return the lowest bound on the workload's pods, and its constraint. None without a bound."""
     together = None if of.together is None else of.eligible.nodes.column(of.together)
     bounds = [(tally.most if together is None else tally.most_in_one(together), tally) for tally in rooms]
     return min(((most, tally) for most, tally in bounds if most is not None), key=lambda each: each[0], default=None)

@@ -1,4 +1,4 @@
-"""Find what caps the replicas: counted tainted nodes, too few domains, or a small zone with full hosts.
+"""Find the caps of the replicas: counted tainted nodes, too few domains, or a small zone with full hosts.
 
 Each number is a bound for every placement order. A fix is named only if every order then places all pods.
 """
