@@ -52,21 +52,6 @@ def test_kubectl_completes(capsys, monkeypatch, words, expected):
     assert [line[: len(start)] for line, start in zip(lines, expected, strict=True)] == expected
 
 
-def test_offline_commands_import_no_server(tmp_path):
-    """What starts slowly, or reaches outside, stays out of a check."""
-    (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: Pod\n")
-    script = (
-        "import atexit, sys; from webhook.cli.main import run; sys.argv = ['evenspread', 'check', 'a.yaml']; "
-        "slow = {'flask', 'gunicorn', 'kubernetes', 'rich', 'jsonschema', 'uvloop', 'cryptography', 'ssl', "
-        "'prometheus_client', 'asyncio', 'typing_extensions'}; "
-        "atexit.register(lambda: print(sorted(slow & sys.modules.keys()))); run()"
-    )
-    done = subprocess.run(  # noqa: S603 our own command
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
 @pytest.mark.slow
 def test_a_reader_that_leaves_is_no_fault(tmp_path):
     pod = "apiVersion: v1\nkind: Pod\nspec: {topologySpreadConstraints: [{maxSkew: 0}]}\n---\n"
