@@ -56,7 +56,7 @@ def definitions(*types):
         each["required"] = [*each["properties"]]
         for field in each["properties"].values():
             field.pop("default", None)
-    return dict(sorted(found.items()))
+    return dict(sorted((name.lstrip("_"), each) for name, each in found.items()))
 
 
 def published():
@@ -87,7 +87,9 @@ def console(schema):
 
 
 def text(schema):
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    """The schema as JSON. Types that one module keeps to itself have their names without the underscore."""
+    written = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return written.replace('"#/$defs/_', '"#/$defs/').replace('"title": "_', '"title": "')
 
 
 if __name__ == "__main__":

@@ -14,17 +14,16 @@ from msgspec.structs import replace
 
 from webhook.cli.commands.webhook.example import CLUSTER, POLICY
 from webhook.console import what_if
-from webhook.console.what_if import NoAnswer, Simulator, WhatIfChange, read_change
+from webhook.console.what_if import NoAnswer, Simulator, WhatIfChange, WorkerLimits, read_change
 
 OPTIONS = ("--snapshot", str(CLUSTER), "--config", str(POLICY))
 MIB = 1024 * 1024
 ADDRESS = "/what-if?kind=Deployment&namespace=payments&name=ledger"
 
 
-@pytest.fixture(name="patient")
-def _patient(monkeypatch):
-    """On a machine that is busy with other tests a second's work takes as long as it takes."""
-    monkeypatch.setattr(what_if, "LONGEST_SECONDS", 300.0)
+# On a busy machine a second of work takes as long as it takes.
+PATIENT = WorkerLimits(seconds=300.0)
+CHANGE = WhatIfChange(kind="Deployment", namespace="payments", name="ledger")
 
 
 @pytest.mark.parametrize(
@@ -53,9 +52,8 @@ def test_a_field_is_bounded():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("patient")
 def test_it_is_what_the_command_line_says(browse):
-    client = browse(shown(LEDGER), Simulator(OPTIONS))
+    client = browse(shown(LEDGER), Simulator(OPTIONS, PATIENT))
     page = read(client.get(f"{ADDRESS}&replicas=5"))
     assert page.texts["answer"].startswith("Deployment payments/ledger fits: all 5 pods have a node")
     assert f"evenspread simulate --snapshot {CLUSTER}" in page.texts["paste"]
@@ -64,9 +62,8 @@ def test_it_is_what_the_command_line_says(browse):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("patient")
 def test_what_is_in_the_way_and_what_would_help_is_shown(browse):
-    page = read(browse(shown(LEDGER), Simulator(OPTIONS)).get(f"{ADDRESS}&lose=eu-central-1b"))
+    page = read(browse(shown(LEDGER), Simulator(OPTIONS, PATIENT)).get(f"{ADDRESS}&lose=eu-central-1b"))
     told = page.texts["answer"]
     assert (
         "Zone eu-central-1b cannot be reached Deployment payments/ledger does not fit: 3 of 7 pods get a node" in told
@@ -78,9 +75,8 @@ def test_what_is_in_the_way_and_what_would_help_is_shown(browse):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("patient")
 def test_a_question_that_cannot_be_asked_says_why(browse):
-    client = browse(shown(LEDGER), Simulator(OPTIONS))
+    client = browse(shown(LEDGER), Simulator(OPTIONS, PATIENT))
     assert "the cluster has no node nowhere" in read(client.get(f"{ADDRESS}&drain=nowhere")).texts["answer"]
     answer = client.get(f"/api/v1{ADDRESS}&drain=nowhere")
     assert answer.status_code == 503
@@ -116,10 +112,10 @@ def test_a_live_page_does_not_ask_again_by_itself(browse):
 
 
 @pytest.mark.slow
-def test_a_question_is_ended_when_its_time_is_over(monkeypatch):
-    monkeypatch.setattr(what_if, "LONGEST_SECONDS", 0.01)
-    with pytest.raises(NoAnswer, match=r"longer than 0\.01 s"):
-        Simulator(OPTIONS).answer(WhatIfChange(kind="Deployment", namespace="payments", name="ledger"))
+def test_a_question_is_ended_when_its_time_is_over():
+    with pytest.raises(NoAnswer) as refused:
+        Simulator(OPTIONS, WorkerLimits(seconds=0.01)).answer(CHANGE)
+    assert str(refused.value) == "The answer takes longer than 0.01 s. The command line has no limit."
 
 
 @pytest.mark.parametrize(
@@ -132,20 +128,21 @@ def test_a_question_is_ended_when_its_time_is_over(monkeypatch):
         pytest.param("536870912", "402653184", 96 * MIB, id="just enough"),
     ],
 )
-def test_it_takes_no_more_memory_than_its_container_has(tmp_path, monkeypatch, most, current, left):
-    monkeypatch.setattr(what_if, "_GROUP", tmp_path)
+def test_it_takes_no_more_memory_than_its_container_has(tmp_path, most, current, left):
     if most is not None:
         (tmp_path / "memory.max").write_text(f"{most}\n")
         (tmp_path / "memory.current").write_text(f"{current}\n")
-    assert what_if._bytes_left() == left
+    assert WorkerLimits(cgroup=tmp_path).bytes_left() == left
 
 
-def test_where_too_little_memory_is_left_nothing_is_begun(tmp_path, monkeypatch):
-    monkeypatch.setattr(what_if, "_GROUP", tmp_path)
+def test_where_too_little_memory_is_left_nothing_is_begun(tmp_path):
     (tmp_path / "memory.max").write_text("536870912\n")
     (tmp_path / "memory.current").write_text("402653185\n")
-    with pytest.raises(NoAnswer, match=r"leaves too little memory for it: 95 MiB"):
-        Simulator(OPTIONS).answer(WhatIfChange(kind="Deployment", namespace="payments", name="ledger"))
+    with pytest.raises(NoAnswer) as refused:
+        Simulator(OPTIONS, WorkerLimits(cgroup=tmp_path)).answer(CHANGE)
+    assert str(refused.value) == (
+        "This container's limit leaves too little memory for it: 95 MiB. Raise it, or ask on the command line."
+    )
 
 
 def test_a_question_is_bounded_though_nobody_waits_for_it_any_more():
@@ -157,14 +154,14 @@ def test_a_question_is_bounded_though_nobody_waits_for_it_any_more():
 
 
 @pytest.mark.slow
-def test_a_question_that_needs_too_much_memory_is_ended(monkeypatch):
-    monkeypatch.setattr(what_if, "MOST_BYTES", 8 * 1024 * 1024)
-    with pytest.raises(NoAnswer):
-        Simulator(OPTIONS).answer(WhatIfChange(kind="Deployment", namespace="payments", name="ledger"))
+def test_a_question_that_needs_too_much_memory_is_ended():
+    limits = WorkerLimits(most_bytes=8 * MIB, least_bytes=0, seconds=300.0)
+    with pytest.raises(NoAnswer) as refused:
+        Simulator(OPTIONS, limits).answer(CHANGE)
+    assert str(refused.value) == "The answer needs more memory than this container has left."
 
 
-def test_one_is_answered_at_a_time(monkeypatch):
-    monkeypatch.setattr(what_if, "PATIENCE_SECONDS", 0.01)
+def test_one_is_answered_at_a_time():
     began, go_on = threading.Event(), threading.Event()
 
     class Slow(Simulator):
@@ -173,13 +170,14 @@ def test_one_is_answered_at_a_time(monkeypatch):
             go_on.wait(10)
             return {"name": change.name}
 
-    simulator, answers = Slow(()), []
+    simulator, answers = Slow((), WorkerLimits(patience_seconds=0.01)), []
     change = WhatIfChange(kind="Deployment", namespace="shop", name="web")
     first = threading.Thread(target=lambda: answers.append(simulator.answer(change)))
     first.start()
     began.wait(10)
-    with pytest.raises(NoAnswer, match="Another question is being answered"):
+    with pytest.raises(NoAnswer) as refused:
         simulator.answer(change)
+    assert str(refused.value) == "Another question is being answered. Try again in a moment."
     go_on.set()
     first.join()
     assert answers == [{"name": "web"}]

@@ -46,7 +46,7 @@ class SkippedRule(Document, frozen=True):
     objects: Count
 
 
-class PendingEntry(Document, frozen=True):
+class _PendingEntry(Document, frozen=True):
     """A workload's Pending pods by cause, with the time of the oldest and the smallest fix. Empty if unknown."""
 
     rule: Literal["pending-pods"]
@@ -56,14 +56,14 @@ class PendingEntry(Document, frozen=True):
     fix: str
 
 
-class SkewEntry(PublishedSkew, frozen=True):
+class _SkewEntry(PublishedSkew, frozen=True):
     """A constraint above maxSkew, with the fields of ``skew -o json``."""
 
     rule: Literal["actual-skew"]
     workload: str
 
 
-class DefaultsEntry(Document, frozen=True):
+class _DefaultsEntry(Document, frozen=True):
     """A workload for the configured defaults: the number of constraints, and of running pods without them."""
 
     rule: Literal["defaults-to-inject"]
@@ -72,7 +72,7 @@ class DefaultsEntry(Document, frozen=True):
     lacking: Count
 
 
-class ZoneLossEntry(Document, frozen=True, kw_only=True):
+class _ZoneLossEntry(Document, frozen=True, kw_only=True):
     """The pods without a node after the failure of a zone, for a workload. Without ``workload``, for all of them."""
 
     rule: Literal["zone-loss-strands-pods"]
@@ -83,7 +83,7 @@ class ZoneLossEntry(Document, frozen=True, kw_only=True):
     gone: Stranded = field(name="pendingIfGone")
 
 
-StateEntry = PendingEntry | SkewEntry | DefaultsEntry | ZoneLossEntry
+StateEntry = _PendingEntry | _SkewEntry | _DefaultsEntry | _ZoneLossEntry
 
 
 def state_entries(scan: ClusterScan) -> Iterator[StateEntry]:
@@ -91,7 +91,7 @@ def state_entries(scan: ClusterScan) -> Iterator[StateEntry]:
     for workload in scan.workloads:
         title = workload.title
         if workload.pending:
-            yield PendingEntry(
+            yield _PendingEntry(
                 rule="pending-pods",
                 workload=title,
                 pending=dict(workload.pending),
@@ -100,14 +100,16 @@ def state_entries(scan: ClusterScan) -> Iterator[StateEntry]:
             )
         for skew in workload.skews:
             if skew.above:
-                yield with_fields_of(skew_document(skew), SkewEntry, rule="actual-skew", workload=title)
+                yield with_fields_of(skew_document(skew), _SkewEntry, rule="actual-skew", workload=title)
         if count := workload.would_inject:
-            yield DefaultsEntry(rule="defaults-to-inject", workload=title, would_inject=count, lacking=workload.lacking)
+            yield _DefaultsEntry(
+                rule="defaults-to-inject", workload=title, would_inject=count, lacking=workload.lacking
+            )
     # First the totals of each zone, then the workloads.
     yield from (_zone_loss(total, UNSET) for total in scan.zones)
     for workload in scan.workloads:
         yield from (_zone_loss(loss, workload.title) for loss in workload.losses if loss.costs)
 
 
-def _zone_loss(loss: ZoneLoss, workload: str | UnsetType) -> ZoneLossEntry:
-    return with_fields_of(loss, ZoneLossEntry, rule="zone-loss-strands-pods", workload=workload)
+def _zone_loss(loss: ZoneLoss, workload: str | UnsetType) -> _ZoneLossEntry:
+    return with_fields_of(loss, _ZoneLossEntry, rule="zone-loss-strands-pods", workload=workload)

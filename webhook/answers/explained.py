@@ -54,7 +54,7 @@ class AnsweredQuestion(Struct, frozen=True):
         return None if target is None or operations is None else patch_command(operations, target, self.options)
 
 
-class NodeStatus(Document, frozen=True):
+class _NodeStatus(Document, frozen=True):
     """kube-scheduler's status of one node."""
 
     code: str
@@ -62,7 +62,7 @@ class NodeStatus(Document, frozen=True):
     reasons: tuple[str, ...]
 
 
-class ConstraintState(Document, frozen=True):
+class _ConstraintState(Document, frozen=True):
     """A spread constraint with its counted pods by domain. ``foreign`` pods belong to other workloads."""
 
     topology_key: str
@@ -77,7 +77,7 @@ class ConstraintState(Document, frozen=True):
     foreign: int | None
 
 
-class PodName(Document, frozen=True):
+class _PodName(Document, frozen=True):
     """The pod: an existing pod, or the next pod of its workload."""
 
     namespace: str
@@ -85,7 +85,7 @@ class PodName(Document, frozen=True):
     exists: bool
 
 
-class Detail(Document, frozen=True):
+class _Detail(Document, frozen=True):
     """An obstacle, and the nodes it rules out."""
 
     plugin: str
@@ -93,38 +93,38 @@ class Detail(Document, frozen=True):
     nodes: tuple[str, ...]
 
 
-class OpenWay(Document, frozen=True):
+class _OpenWay(Document, frozen=True):
     """Requirements of the pod. Without all of them, these nodes admit the pod."""
 
     without: tuple[str, ...]
     nodes: tuple[str, ...]
 
 
-class FieldChange(Document, frozen=True):
+class _FieldChange(Document, frozen=True):
     """A field and its new value. None removes the field."""
 
     path: str
     value: object
 
 
-class ReplicaRange(Range, frozen=True):
+class _ReplicaRange(Range, frozen=True):
     """How many of the wanted replicas get a node with the fix."""
 
     wanted: int
 
 
-class Fix(Document, frozen=True):
+class _Fix(Document, frozen=True):
     """A change of the pod's constraints that lets a node admit it."""
 
     text: str
     nodes: tuple[str, ...]
-    changes: tuple[FieldChange, ...]
-    fits: ReplicaRange | None
+    changes: tuple[_FieldChange, ...]
+    fits: _ReplicaRange | None
     patch: list[dict[str, object]] | None
     command: str | None
 
 
-class ClusterRelief(Document, frozen=True):
+class _ClusterRelief(Document, frozen=True):
     """A change of the cluster, or a toleration, that lets a node admit the pod."""
 
     what: str
@@ -133,7 +133,7 @@ class ClusterRelief(Document, frozen=True):
     tolerations: tuple[Toleration, ...]
 
 
-class Edit(Document, frozen=True):
+class _Edit(Document, frozen=True):
     """The object to edit. ``path`` is None if its constraints cannot be changed."""
 
     api_version: str
@@ -151,17 +151,17 @@ class Explained(Document, frozen=True, kw_only=True):
     refused: tuple[Refused, ...] | UnsetType = UNSET
     message: str
     cause: Cause | None
-    nodes: dict[str, NodeStatus]
-    constraints: tuple[ConstraintState, ...]
+    nodes: dict[str, _NodeStatus]
+    constraints: tuple[_ConstraintState, ...]
     not_evaluated: tuple[str, ...]
     title: str
-    pod: PodName
+    pod: _PodName
     notes: tuple[str, ...]
-    details: tuple[Detail, ...]
-    ways: tuple[OpenWay, ...]
-    fixes: tuple[Fix, ...]
-    reliefs: tuple[ClusterRelief, ...]
-    edit: Edit | None
+    details: tuple[_Detail, ...]
+    ways: tuple[_OpenWay, ...]
+    fixes: tuple[_Fix, ...]
+    reliefs: tuple[_ClusterRelief, ...]
+    edit: _Edit | None
 
 
 def explained(answer: AnsweredQuestion, pods: tuple[str, ...] | UnsetType = UNSET) -> Explained:
@@ -177,50 +177,50 @@ def explained(answer: AnsweredQuestion, pods: tuple[str, ...] | UnsetType = UNSE
         constraints=tuple(map(_constraint, explanation.balances)),
         not_evaluated=answer.not_evaluated,
         title=question.title,
-        pod=PodName(namespace=meta.namespace, name=meta.name, exists=question.exists),
+        pod=_PodName(namespace=meta.namespace, name=meta.name, exists=question.exists),
         notes=question.notes,
-        details=tuple(with_fields_of(each, Detail, nodes=(*names(each.nodes),)) for each in explanation.obstacles),
-        ways=tuple(OpenWay(without=way.parts, nodes=(*names(way.nodes),)) for way in explanation.ways),
+        details=tuple(with_fields_of(each, _Detail, nodes=(*names(each.nodes),)) for each in explanation.obstacles),
+        ways=tuple(_OpenWay(without=way.parts, nodes=(*names(way.nodes),)) for way in explanation.ways),
         fixes=tuple(_fix(*each, answer) for each in zip_longest(explanation.fixes, answer.replicas)),
         reliefs=tuple(
-            with_fields_of(each, ClusterRelief, text=relief_text(each, explanation), nodes=(*names(each.nodes),))
+            with_fields_of(each, _ClusterRelief, text=relief_text(each, explanation), nodes=(*names(each.nodes),))
             for each in explanation.reliefs
         ),
         edit=None if question.target is None else _edit(question.target),
     )
 
 
-def _fix(fix: PodFix, replicas: PlacedReplicas | None, answer: AnsweredQuestion) -> Fix:
+def _fix(fix: PodFix, replicas: PlacedReplicas | None, answer: AnsweredQuestion) -> _Fix:
     explanation = answer.explanation
-    fits = ReplicaRange(min=replicas.fewest, max=replicas.most, wanted=replicas.wanted) if replicas else None
+    fits = _ReplicaRange(min=replicas.fewest, max=replicas.most, wanted=replicas.wanted) if replicas else None
     at = f"{answer.question.path}spec.topologySpreadConstraints"
-    return Fix(
+    return _Fix(
         text=explanation.in_words(fix),
         nodes=(*explanation.verdict.nodes.names_of(fix.open),),
-        changes=tuple(FieldChange(path=f"{at}{each.at}", value=each.value) for each in fix.changes),
+        changes=tuple(_FieldChange(path=f"{at}{each.at}", value=each.value) for each in fix.changes),
         fits=fits,
         patch=answer.patch(fix),
         command=answer.command(fix),
     )
 
 
-def _edit(target: EditTarget) -> Edit:
+def _edit(target: EditTarget) -> _Edit:
     path = None if target.path is None else f"{target.path}spec.topologySpreadConstraints"
-    return with_fields_of(target, Edit, path=path)
+    return with_fields_of(target, _Edit, path=path)
 
 
-def _nodes(verdict: Verdict) -> dict[str, NodeStatus]:
+def _nodes(verdict: Verdict) -> dict[str, _NodeStatus]:
     statuses = {
-        verdict.nodes.names[slot]: with_fields_of(status, NodeStatus)
+        verdict.nodes.names[slot]: with_fields_of(status, _NodeStatus)
         for status, members in ((OK, verdict.feasible), *verdict.failed)
         for slot in node_sets.to_slots(members)
     }
     return dict(sorted(statuses.items()))
 
 
-def _constraint(balance: Balance) -> ConstraintState:
+def _constraint(balance: Balance) -> _ConstraintState:
     domains, counted = balance.domains, balance.counted
-    return ConstraintState(
+    return _ConstraintState(
         topology_key=domains.constraint.topology_key,
         when_unsatisfiable=balance.written.when_unsatisfiable,
         max_skew=domains.constraint.max_skew,

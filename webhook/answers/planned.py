@@ -17,7 +17,7 @@ from webhook.core.placement.outcome import PlacementOutcome, Step
 from webhook.core.what_if.ending import PodMove
 
 
-class CapOfKey(Document, frozen=True, kw_only=True):
+class _CapOfKey(Document, frozen=True, kw_only=True):
     """A cap as written, with ``lessThan`` or ``atMost``, and the most pods it allows in a domain."""
 
     topology_key: str
@@ -28,7 +28,7 @@ class CapOfKey(Document, frozen=True, kw_only=True):
     selector: LabelSelector | UnsetType = UNSET
 
 
-class FullestDomain(Document, frozen=True):
+class _FullestDomain(Document, frozen=True):
     """The fullest domain of all orders, the cap in pods, and the order that fills it."""
 
     topology_key: str
@@ -38,18 +38,18 @@ class FullestDomain(Document, frozen=True):
     sequence: tuple[PodMove, ...]
 
 
-class NaivePlan(Document, frozen=True):
+class _NaivePlan(Document, frozen=True):
     """The fields before the plan, and their result. They are the template's own, or the caps written as maxSkew."""
 
     constraints: tuple[SpreadConstraint, ...]
     verdict: PlacementOutcome | None
-    worst: tuple[FullestDomain, ...]
+    worst: tuple[_FullestDomain, ...]
     witness: tuple[PodMove, ...]
     stuck_probability: float | None
     every_order: bool
 
 
-class KeptCap(Document, frozen=True):
+class _KeptCap(Document, frozen=True):
     """The fullest domain under the plan, the cap in pods, and the field that enforces it."""
 
     topology_key: str
@@ -58,12 +58,12 @@ class KeptCap(Document, frozen=True):
     way: CapMethod
 
 
-class DerivedPlan(Document, frozen=True):
+class _DerivedPlan(Document, frozen=True):
     """The plan: fields and zones of each shard. Without a plan, the reasons and the nearest plans that fit."""
 
     workloads: Mapping[str, Fields]
     verdict: PlacementOutcome
-    worst: tuple[KeptCap, ...]
+    worst: tuple[_KeptCap, ...]
     proof: Proof | None
     zones: dict[str, tuple[str, ...]]
     same_up_to: int | None
@@ -79,9 +79,9 @@ class Planned(Document, frozen=True):
     pods: int
     shards: int
     pods_per_shard: int
-    caps: tuple[CapOfKey, ...]
-    naive: NaivePlan
-    derived: DerivedPlan
+    caps: tuple[_CapOfKey, ...]
+    naive: _NaivePlan
+    derived: _DerivedPlan
 
 
 class PlanAnswer(Struct, frozen=True, kw_only=True):
@@ -163,9 +163,9 @@ def planned(answer: PlanAnswer) -> Planned:
     return with_fields_of(group, Planned, group=group.name, caps=caps, naive=_naive(answer), derived=_derived(answer))
 
 
-def _cap(cap: Cap, pods: int) -> CapOfKey:
+def _cap(cap: Cap, pods: int) -> _CapOfKey:
     amount = str(cap.amount) if cap.of_pods else cap.amount.numerator
-    return CapOfKey(
+    return _CapOfKey(
         topology_key=cap.topology_key,
         less_than=amount if cap.strict else UNSET,
         at_most=UNSET if cap.strict else amount,
@@ -175,14 +175,14 @@ def _cap(cap: Cap, pods: int) -> CapOfKey:
     )
 
 
-def _naive(answer: PlanAnswer) -> NaivePlan:
+def _naive(answer: PlanAnswer) -> _NaivePlan:
     seen = answer.seen
-    return NaivePlan(
+    return _NaivePlan(
         constraints=answer.naive.constraints,
         verdict=seen.outcome if seen else None,
         worst=tuple(
             with_fields_of(
-                worst, FullestDomain, topology_key=key, most=answer.group.most(key), sequence=answer.named(worst.steps)
+                worst, _FullestDomain, topology_key=key, most=answer.group.most(key), sequence=answer.named(worst.steps)
             )
             for key, worst in (seen.worst.items() if seen else ())
         ),
@@ -192,13 +192,13 @@ def _naive(answer: PlanAnswer) -> NaivePlan:
     )
 
 
-def _derived(answer: PlanAnswer) -> DerivedPlan:
+def _derived(answer: PlanAnswer) -> _DerivedPlan:
     plan = answer.derived.plan
-    return DerivedPlan(
+    return _DerivedPlan(
         workloads=plan.fields if plan else {},
         verdict=plan.verdict if plan else PlacementOutcome.NO_FIT,
         worst=tuple(
-            KeptCap(topology_key=key, pods=each.worst, most=answer.group.most(key), way=each.way)
+            _KeptCap(topology_key=key, pods=each.worst, most=answer.group.most(key), way=each.way)
             for key, each in (plan.keeping.items() if plan else ())
         ),
         proof=plan.proof if plan else None,

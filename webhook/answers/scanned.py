@@ -27,7 +27,7 @@ from webhook.core.text import one_line
 _MOST_CHARS = 4096  # of a text from an object, which can have megabytes
 
 
-class WorkloadFinding(Document, frozen=True):
+class _WorkloadFinding(Document, frozen=True):
     """A finding. ``configured`` is the mode without the ceiling. ``waived`` is the reason for a lower mode."""
 
     rule: str
@@ -40,7 +40,7 @@ class WorkloadFinding(Document, frozen=True):
     waived: str
 
 
-class Failure(Document, frozen=True):
+class _Failure(Document, frozen=True):
     """A bug in evenspread: the failed part of the scan, and the type of the exception."""
 
     part: str
@@ -50,9 +50,9 @@ class Failure(Document, frozen=True):
 class WorkloadDocument(PublishedWorkload, frozen=True, kw_only=True):
     """One workload."""
 
-    findings: tuple[WorkloadFinding, ...]
+    findings: tuple[_WorkloadFinding, ...]
     not_evaluated: tuple[RuleGap, ...]
-    failures: tuple[Failure, ...]
+    failures: tuple[_Failure, ...]
     skews: tuple[PublishedSkew, ...]
 
 
@@ -80,20 +80,20 @@ class NamedWorkload(Document, frozen=True):
     name: str
 
 
-class AboveMaxSkew(Document, frozen=True):
+class _AboveMaxSkew(Document, frozen=True):
     """Constraints above maxSkew."""
 
     hard: Count
     soft: Count
 
 
-class ScanNumbers(Document, frozen=True):
+class _ScanNumbers(Document, frozen=True):
     """A scan in numbers."""
 
     nodes: Count
     pods: Count
     pending: dict[PendingCause, Count]
-    above_max_skew: AboveMaxSkew
+    above_max_skew: _AboveMaxSkew
     zones: tuple[ZoneLoss, ...]
     would_deny: Annotated[Count, Meta(description="Workloads that ceiling deny would reject.")]
     would_inject: Annotated[Count, Meta(description="Workloads that would get the defaults.")]
@@ -113,7 +113,7 @@ def workload_document(workload: ScannedWorkload) -> WorkloadDocument:
         WorkloadDocument,
         findings=tuple(map(_finding, workload.findings)),
         not_evaluated=tuple(RuleGap(each.rule, one_line(each.missing)) for each in workload.not_evaluated),
-        failures=tuple(Failure(part=each.part, error=type(each.error).__name__) for each in workload.failures),
+        failures=tuple(_Failure(part=each.part, error=type(each.error).__name__) for each in workload.failures),
         skews=tuple(map(skew_document, workload.skews)),
     )
 
@@ -123,15 +123,15 @@ def skew_document(skew: ActualSkew) -> PublishedSkew:
     return with_fields_of(skew, PublishedSkew)
 
 
-def scan_numbers(scan: ClusterScan) -> ScanNumbers:
+def scan_numbers(scan: ClusterScan) -> _ScanNumbers:
     """Return the scan in numbers."""
     workloads: Sequence[ScannedWorkload] = scan.workloads
     above = [skew.hard for each in workloads for skew in each.skews if skew.above]
-    return ScanNumbers(
+    return _ScanNumbers(
         nodes=scan.nodes,
         pods=scan.pods,
         pending=dict(scan.pending),
-        above_max_skew=AboveMaxSkew(hard=sum(above), soft=len(above) - sum(above)),
+        above_max_skew=_AboveMaxSkew(hard=sum(above), soft=len(above) - sum(above)),
         zones=scan.zones,
         would_deny=sum(bool(each.would_deny) for each in workloads),
         would_inject=sum(bool(each.would_inject) for each in workloads),
@@ -139,9 +139,9 @@ def scan_numbers(scan: ClusterScan) -> ScanNumbers:
     )
 
 
-def _finding(judged: JudgedFinding) -> WorkloadFinding:
+def _finding(judged: JudgedFinding) -> _WorkloadFinding:
     finding = judged.finding
-    return WorkloadFinding(
+    return _WorkloadFinding(
         rule=finding.rule,
         mode=judged.mode,
         configured=judged.configured,

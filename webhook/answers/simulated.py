@@ -24,23 +24,23 @@ _WORST_FIRST = (PlacementOutcome.NO_FIT, PlacementOutcome.STUCK, PlacementOutcom
 _ORDER = " in any order"
 
 
-class BlockedNode(Document, frozen=True):
+class _BlockedNode(Document, frozen=True):
     """A node, and why it rejects the pod."""
 
     name: str
     reason: str
 
 
-class Blocking(Document, frozen=True):
+class _Blocking(Document, frozen=True):
     """The nodes that reject the first waiting pod, in the domain with the fewest pods or in all."""
 
     topology_key: str | None
     domain: str | None
     count: int | None
-    nodes: tuple[BlockedNode, ...]
+    nodes: tuple[_BlockedNode, ...]
 
 
-class Change(Document, frozen=True):
+class _Change(Document, frozen=True):
     """A change that gives all pods a node in every order, and its drawbacks."""
 
     text: str
@@ -52,7 +52,7 @@ class Change(Document, frozen=True):
     harms: tuple[str, ...]
 
 
-class WorkloadVerdict(Document, frozen=True):
+class _WorkloadVerdict(Document, frozen=True):
     """The verdict on a workload."""
 
     verdict: PlacementOutcome
@@ -60,21 +60,21 @@ class WorkloadVerdict(Document, frozen=True):
     fits: Range
 
 
-class Rollout(Document, frozen=True):
+class _Rollout(Document, frozen=True):
     """A rolling update: the largest skew at its end, and the number of running new pods."""
 
     worst_final_skew: int | None
     new_running: Range
 
 
-class StuckProbability(Document, frozen=True):
+class _StuckProbability(Document, frozen=True):
     """The share of orders with a Pending pod: of equally likely orders, and of orders by scores."""
 
     uniform: float | None
     scored: float | None
 
 
-class LikelyNode(Document, frozen=True):
+class _LikelyNode(Document, frozen=True):
     """The most likely node of a pod, and the number of equally good nodes."""
 
     workload: str
@@ -82,7 +82,7 @@ class LikelyNode(Document, frozen=True):
     best: int
 
 
-class DomainCounts(Document, frozen=True):
+class _DomainCounts(Document, frozen=True):
     """Counted pods by domain of a hard constraint, before and after."""
 
     topology_key: str
@@ -100,15 +100,15 @@ class Simulated(Document, frozen=True):
     wanted: int
     fits: Range
     witness: tuple[PodMove, ...]
-    blocking: Blocking | None
-    fixes: tuple[Change, ...]
-    workloads: dict[str, WorkloadVerdict]
-    rollout: Rollout | None
+    blocking: _Blocking | None
+    fixes: tuple[_Change, ...]
+    workloads: dict[str, _WorkloadVerdict]
+    rollout: _Rollout | None
     add_nodes: tuple[NodesToAdd, ...] | None
     preempts: int | None
-    stuck_probability: StuckProbability
-    at_maximum: WorkloadVerdict | None
-    most_likely: tuple[LikelyNode, ...] | None
+    stuck_probability: _StuckProbability
+    at_maximum: _WorkloadVerdict | None
+    most_likely: tuple[_LikelyNode, ...] | None
     not_evaluated: tuple[str, ...]
     message: str
     doubt: str
@@ -117,7 +117,7 @@ class Simulated(Document, frozen=True):
     waiting: str | None
     states: int
     sampled: int
-    constraints: tuple[DomainCounts, ...]
+    constraints: tuple[_DomainCounts, ...]
     events: tuple["Simulated", ...] | UnsetType = UNSET
 
 
@@ -138,7 +138,7 @@ def _simulated(answer: SimulationAnswer) -> Simulated:
     )
     rollout = None
     if any(each.rollout is not None for each in outcome.workloads):
-        rollout = Rollout(worst_final_skew=simulation.skew if simulation else None, new_running=_range(outcome.whole))
+        rollout = _Rollout(worst_final_skew=simulation.skew if simulation else None, new_running=_range(outcome.whole))
     return Simulated(
         verdict=outcome.whole.outcome,
         cause=answer.cause,
@@ -153,7 +153,7 @@ def _simulated(answer: SimulationAnswer) -> Simulated:
         rollout=rollout,
         add_nodes=answer.added or None,
         preempts=answer.preempts,
-        stuck_probability=StuckProbability(uniform=uniform, scored=_scored(answer)),
+        stuck_probability=_StuckProbability(uniform=uniform, scored=_scored(answer)),
         at_maximum=_verdict(answer.scaled) if answer.scaled else None,
         most_likely=_most_likely(answer),
         not_evaluated=not_evaluated(answer),
@@ -176,24 +176,24 @@ def _scored(answer: SimulationAnswer) -> float | None:
     return likely.stuck / likely.runs if likely.runs else float(bool(likely.waiting))
 
 
-def _most_likely(answer: SimulationAnswer) -> tuple[LikelyNode, ...] | None:
+def _most_likely(answer: SimulationAnswer) -> tuple[_LikelyNode, ...] | None:
     if answer.likely is None:
         return None
     owners = [workload.title for workload in answer.outcomes.workloads for _ in workload.batches]
     return tuple(
-        LikelyNode(workload=owners[each.batch], node=each.node, best=each.best) for each in answer.likely.placed
+        _LikelyNode(workload=owners[each.batch], node=each.node, best=each.best) for each in answer.likely.placed
     )
 
 
-def _verdict(verdict: PlacementVerdict) -> WorkloadVerdict:
-    return WorkloadVerdict(verdict=verdict.outcome, wanted=verdict.wanted, fits=_range(verdict))
+def _verdict(verdict: PlacementVerdict) -> _WorkloadVerdict:
+    return _WorkloadVerdict(verdict=verdict.outcome, wanted=verdict.wanted, fits=_range(verdict))
 
 
 def _range(verdict: PlacementVerdict) -> Range:
     return Range(min=verdict.fewest, max=verdict.most)
 
 
-def _blocking(end: Ending) -> Blocking:
+def _blocking(end: Ending) -> _Blocking:
     after, view = end.after, end.after.verdict.nodes
     nodes, key, domain, count = view.live & ~after.verdict.feasible, None, None, None
     if (balance := after.blocking) is not None:
@@ -205,22 +205,22 @@ def _blocking(end: Ending) -> Blocking:
         for texts, part in grouped(after.obstacles, nodes)
         for slot in node_sets.to_slots(part)
     }
-    return Blocking(
+    return _Blocking(
         topology_key=key,
         domain=domain,
         count=count,
-        nodes=tuple(BlockedNode(name=view.names[slot], reason=reason) for slot, reason in sorted(reasons.items())),
+        nodes=tuple(_BlockedNode(name=view.names[slot], reason=reason) for slot, reason in sorted(reasons.items())),
     )
 
 
-def _change(change: SuggestedChange) -> Change:
-    return with_fields_of(change, Change, fits=Range(min=change.wanted, max=change.wanted))
+def _change(change: SuggestedChange) -> _Change:
+    return with_fields_of(change, _Change, fits=Range(min=change.wanted, max=change.wanted))
 
 
-def _constraints(end: Ending) -> tuple[DomainCounts, ...]:
+def _constraints(end: Ending) -> tuple[_DomainCounts, ...]:
     before = {each.index: each.domains.counts for each in end.before.balances}
     return tuple(
-        DomainCounts(
+        _DomainCounts(
             topology_key=each.domains.constraint.topology_key,
             name=each.name,
             max_skew=each.domains.constraint.max_skew,

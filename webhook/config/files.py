@@ -27,13 +27,13 @@ SETTLE_SECONDS = 0.5  # a file changed more recently may be half-written
 # Pipes opened by the shell, as in ``--config <(helm template …)``. Opening any other named pipe would block.
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
-SCHEDULER = ("schedulerConfiguration",)
+_SCHEDULER = ("schedulerConfiguration",)
 
 # The chart's ConfigMap: the key of the policy, and the directory where replicas mount all keys as files.
 POLICY_KEY = "policy.yaml"
 _MOUNTED = "/run/evenspread/policy"
 
-Signature = tuple[int, int, int, int]
+_Signature = tuple[int, int, int, int]
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
     policy: Policy
     file: str
     warnings: tuple[ConfigFault, ...] = ()
-    seen: tuple[tuple[str, Signature | None], ...] = ()
+    seen: tuple[tuple[str, _Signature | None], ...] = ()
     error: ConfigError | None = None
 
     def rendered_warnings(self) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def parse_policy(
     faults = shape_faults(document)
     part = view(document, faults)
     faults += meaning_faults(part)
-    scheduler = part.text(SCHEDULER)
+    scheduler = part.text(_SCHEDULER)
     path = str(Path(file).parent / scheduler) if scheduler else ""
     seen = _seen(path) if path else ()
     profiles: tuple[SchedulerProfile, ...] = ()
@@ -94,9 +94,9 @@ def parse_policy(
         if content is not None:
             profiles = read_profiles(content, file=path)
         elif path:
-            absent = [document.fault(SCHEDULER, f"{shown(scheduler)} is not in the ConfigMap and was not read")]
+            absent = [document.fault(_SCHEDULER, f"{shown(scheduler)} is not in the ConfigMap and was not read")]
     except ConfigError as error:
-        faults += [document.fault(SCHEDULER, fault.render(path)) for fault in error.faults]
+        faults += [document.fault(_SCHEDULER, fault.render(path)) for fault in error.faults]
     if faults:
         raise ConfigError(faults, file=file, read=[path] if path else [])
     warnings = sorted(
@@ -140,11 +140,11 @@ def reloaded(current: Loaded) -> Loaded:
         return msgspec.structs.replace(current, seen=seen, error=error)
 
 
-def _seen(file: str) -> tuple[tuple[str, Signature | None], ...]:
+def _seen(file: str) -> tuple[tuple[str, _Signature | None], ...]:
     return ((file, _signature(file)),)
 
 
-def _signature(file: str) -> Signature | None:
+def _signature(file: str) -> _Signature | None:
     try:
         status = Path(file).stat()
     except (OSError, ValueError):

@@ -27,20 +27,49 @@ from webhook.core.scan.scanned import ScannedWorkload
 from webhook.core.text import one_line
 from webhook.core.what_if.events import LabelledNodes, WhatIf
 
-# Reading a cluster of 5,000 pods takes three seconds. The worker itself bounds its search by states.
-LONGEST_SECONDS = 30.0
 _MIB = 1024 * 1024
-MOST_BYTES = 512 * _MIB
-_LEAST_BYTES = 96 * _MIB  # with less it is not begun
-_SPARE_BYTES = 32 * _MIB  # for what the controller takes meanwhile
-_MOST_PROCESSOR_SECONDS = 30  # also when nobody is left who would end it
-_GROUP = Path("/sys/fs/cgroup")  # the container's own, as it sees it
-_MOST_ANSWER_BYTES = 4 * _MIB
-PATIENCE_SECONDS = 2.0  # for the question before
+_SPARE_BYTES = 32 * _MIB  # for allocations of the controller meanwhile
+_MOST_PROCESSOR_SECONDS = 30  # also ends a worker whose controller has ended
+_MOST_ANSWER_BYTES = 4 * _MIB  # a document has some KiB
 _NICE = 5
-MOST_REPLICAS, MOST_NODES = 1_000, 100
-_LONGEST_NAME = 253
+MOST_REPLICAS, MOST_NODES = 1_000, 100  # beyond them, the search would rarely end in time
+_LONGEST_NAME = 253  # of a Kubernetes object
 _WORKER = "webhook.cli.commands.simulate.worker"
+
+
+class WorkerLimits(Struct, frozen=True, kw_only=True):
+    """The limits of a what-if worker.
+
+    Attributes:
+        seconds: Reading a cluster of 5,000 pods takes three. The worker itself bounds its search by states.
+        patience_seconds: The wait for the answer to the previous question.
+        most_bytes: The worker's memory. In a container, also at most its free memory.
+        least_bytes: With less free memory, no worker starts. The example cluster needs 32 MiB.
+        cgroup: The container's control group, as the container sees it.
+    """
+
+    seconds: float = 30.0
+    patience_seconds: float = 2.0
+    most_bytes: int = 512 * _MIB
+    least_bytes: int = 96 * _MIB
+    cgroup: Path = Path("/sys/fs/cgroup")
+
+    def bytes_left(self) -> int:
+        """Return the memory available to the worker. Raises NoAnswer if it is too little."""
+        left = self.most_bytes
+        # Outside a container these files are missing, or the limit is "max".
+        with contextlib.suppress(OSError, ValueError):
+            most, current = (int((self.cgroup / f"memory.{name}").read_text("ascii")) for name in ("max", "current"))
+            left = min(left, most - current - _SPARE_BYTES)
+        if left < self.least_bytes:
+            raise NoAnswer(
+                f"This container's limit leaves too little memory for it: {max(0, left) // _MIB} MiB. Raise it, or ask "
+                "on the command line."
+            )
+        return left
+
+
+_LIMITS = WorkerLimits()
 
 
 class WhatIfChange(Struct, frozen=True, kw_only=True):
@@ -79,8 +108,8 @@ class WhatIfChange(Struct, frozen=True, kw_only=True):
     @property
     def arguments(self) -> tuple[str, ...]:
         """The arguments of `evenspread simulate`. Values are joined to their options: no value reads as an option."""
-        told = {"drain": self.drain, "delete-node": self.delete, "lose": self.lose and f"zone={self.lose}"}
-        more = [f"--{option}={value}" for option, value in told.items() if value]
+        values = {"drain": self.drain, "delete-node": self.delete, "lose": self.lose and f"zone={self.lose}"}
+        more = [f"--{option}={value}" for option, value in values.items() if value]
         if self.replicas is not None:
             more.append(f"--replicas={self.replicas}")
         if self.add:
@@ -114,7 +143,7 @@ def read_change(of: ScannedWorkload, given: Mapping[str, str]) -> WhatIfChange:
     )
 
 
-class PageAnswer(Struct, frozen=True, kw_only=True):
+class _PageAnswer(Struct, frozen=True, kw_only=True):
     """The answer for a page. Without events, ``refused`` has the reason."""
 
     events: tuple[Simulated, ...]
@@ -122,15 +151,15 @@ class PageAnswer(Struct, frozen=True, kw_only=True):
     command: str
 
 
-def outcome(simulator: "Simulator", change: WhatIfChange) -> PageAnswer:
+def outcome(simulator: "Simulator", change: WhatIfChange) -> _PageAnswer:
     """Ask the simulator and read its answer."""
     command = simulator.command(change)
     try:
         document = simulator.answer(change)
     except NoAnswer as error:
-        return PageAnswer(events=(), refused=str(error), command=command)
+        return _PageAnswer(events=(), refused=str(error), command=command)
     events = (document,) if document.events is UNSET else document.events
-    return PageAnswer(events=events, refused="", command=command)
+    return _PageAnswer(events=events, refused="", command=command)
 
 
 class Simulator:
@@ -138,10 +167,12 @@ class Simulator:
 
     Args:
         cluster: The options for the cluster and the configuration.
+        limits: The limits of its workers.
     """
 
-    def __init__(self, cluster: Sequence[str]) -> None:
+    def __init__(self, cluster: Sequence[str], limits: WorkerLimits = _LIMITS) -> None:
         self._cluster = tuple(cluster)
+        self._limits = limits
         self._free = threading.Lock()
 
     def command(self, change: WhatIfChange) -> str:
@@ -150,7 +181,7 @@ class Simulator:
 
     def answer(self, change: WhatIfChange) -> Simulated:
         """The JSON document of the change. Raises NoAnswer."""
-        if not self._free.acquire(timeout=PATIENCE_SECONDS):
+        if not self._free.acquire(timeout=self._limits.patience_seconds):
             raise NoAnswer("Another question is being answered. Try again in a moment.")
         try:
             return self._answer(change)
@@ -158,7 +189,7 @@ class Simulator:
             self._free.release()
 
     def _answer(self, change: WhatIfChange) -> Simulated:
-        left = _bytes_left()
+        left = self._limits.bytes_left()
         command = (sys.executable, "-P", "-m", _WORKER, *self._cluster)
         # The worker imports modules from the same places as this process. An installed program sets its own path.
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -172,28 +203,13 @@ class Simulator:
         ) as process:
             _restrain(process.pid, left)
             try:
-                said, complaint = process.communicate(msgspec.json.encode(change), timeout=LONGEST_SECONDS)
+                output, errors = process.communicate(msgspec.json.encode(change), timeout=self._limits.seconds)
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise NoAnswer(
-                    f"The answer takes longer than {LONGEST_SECONDS:g} s. The command line has no limit."
+                    f"The answer takes longer than {self._limits.seconds:g} s. The command line has no limit."
                 ) from None
-        return _read(process.returncode, said, complaint)
-
-
-def _bytes_left() -> int:
-    """The memory available to the worker. Raises NoAnswer if it is too little."""
-    left = MOST_BYTES
-    # Outside a container these files are missing, or the limit is "max".
-    with contextlib.suppress(OSError, ValueError):
-        most, current = (int((_GROUP / f"memory.{name}").read_text("ascii")) for name in ("max", "current"))
-        left = min(left, most - current - _SPARE_BYTES)
-    if left < _LEAST_BYTES:
-        raise NoAnswer(
-            f"This container's limit leaves too little memory for it: {max(0, left) // _MIB} MiB. Raise it, or ask on "
-            "the command line."
-        )
-    return left
+        return _read(process.returncode, output, errors)
 
 
 def _restrain(pid: int, most_bytes: int) -> None:
@@ -207,13 +223,12 @@ def _restrain(pid: int, most_bytes: int) -> None:
         Path(f"/proc/{pid}/oom_score_adj").write_text("1000", encoding="ascii")
 
 
-def _read(code: int, said: bytes, complaint: bytes) -> Simulated:
-    if code == 0 and len(said) <= _MOST_ANSWER_BYTES:
+def _read(code: int, output: bytes, errors: bytes) -> Simulated:
+    if code == 0 and len(output) <= _MOST_ANSWER_BYTES:
         with contextlib.suppress(msgspec.DecodeError):
-            return decoder_of(Simulated).decode(said)
-    lines = complaint.decode("utf-8", "replace").strip().splitlines()
-    raise NoAnswer(
-        one_line(lines[-1].removeprefix("evenspread: "))
-        if lines
-        else "The answer needs more memory than this container has left."
-    )
+            return decoder_of(Simulated).decode(output)
+    lines = errors.decode("utf-8", "replace").strip().splitlines()
+    # The kernel ends a worker without a word. Python may notice the limit first.
+    if not lines or MemoryError.__name__ in lines[-1]:
+        raise NoAnswer("The answer needs more memory than this container has left.")
+    raise NoAnswer(one_line(lines[-1].removeprefix("evenspread: ")))

@@ -24,11 +24,11 @@ from webhook.core.scan.scanned import ActualSkew, Origin, PendingCause, PendingP
 from webhook.core.text import one_line, plural
 from webhook.report.documents import ReportContent, ReportResult
 
-SPREAD_VIOLATION, SPREAD_DRIFT, SPREAD_INFEASIBLE = "SpreadViolation", "SpreadDrift", "SpreadInfeasible"
-GROUP_CAP_EXCEEDED = "GroupCapExceeded"
+_SPREAD_VIOLATION, _SPREAD_DRIFT, _SPREAD_INFEASIBLE = "SpreadViolation", "SpreadDrift", "SpreadInfeasible"
+_GROUP_CAP_EXCEEDED = "GroupCapExceeded"
 _DRIFT_POLICY, _INFEASIBLE_POLICY = "spread-drift", "spread-infeasible"
 # A pod may be Pending this long before its event. Autoscalers and rollouts need some time.
-PATIENCE = timedelta(seconds=60)
+_PATIENCE = timedelta(seconds=60)
 _MOST_DOMAINS = 12  # named in a text
 _NOTE_BYTES = 1000  # the API allows 1,024
 _NAME_CHARS = 220  # the API allows 253, with the dot and the hash
@@ -75,18 +75,18 @@ def notices(scanned: ScannedWorkload, now: datetime) -> Iterator[Notice]:
 
     A reason has a single event for all its faults. Each Pending pod has its own.
     """
-    regarding = reference(scanned.api_version, scanned.kind, scanned.namespace, scanned.name, scanned.uid)
+    regarding = _reference(scanned.api_version, scanned.kind, scanned.namespace, scanned.name, scanned.uid)
     violations = [judged for judged in scanned.findings if judged.mode in {Mode.WARN, Mode.DENY} and not judged.waived]
     if violations:
         keys = frozenset(judged.finding.rule for judged in violations)
-        yield Notice(reason=SPREAD_VIOLATION, keys=keys, note=_violation_note(violations), regarding=regarding)
+        yield Notice(reason=_SPREAD_VIOLATION, keys=keys, note=_violation_note(violations), regarding=regarding)
     drifted = [skew for skew in _drifted(scanned) if skew.hard]
     if drifted:
         keys = frozenset(f"{skew.path} {skew.topology_key}" for skew in drifted)
         note = "; ".join(f"{_counts(skew)}: {_compared(skew)}" for skew in drifted)
-        yield Notice(reason=SPREAD_DRIFT, keys=keys, note=short_note(note), regarding=regarding)
+        yield Notice(reason=_SPREAD_DRIFT, keys=keys, note=_short_note(note), regarding=regarding)
     for pod in scanned.pending_pods:
-        if pod.cause is PendingCause.SPREAD and now - _time(pod.since, now) >= PATIENCE:
+        if pod.cause is PendingCause.SPREAD and now - _time(pod.since, now) >= _PATIENCE:
             yield _waiting(scanned, pod)
 
 
@@ -160,10 +160,10 @@ def _waiting(scanned: ScannedWorkload, pod: PendingPod) -> Notice:
     fix = f"fix: {scanned.pending_fix}" if scanned.pending_fix else ""
     parts = ["no node fits because of the pod's own spread constraints", why, fix]
     return Notice(
-        reason=SPREAD_INFEASIBLE,
+        reason=_SPREAD_INFEASIBLE,
         keys=frozenset({pod.uid}),
-        note=short_note("; ".join(filter(None, parts))),
-        regarding=reference("v1", "Pod", scanned.namespace, pod.name, pod.uid),
+        note=_short_note("; ".join(filter(None, parts))),
+        regarding=_reference("v1", "Pod", scanned.namespace, pod.name, pod.uid),
     )
 
 
@@ -171,10 +171,10 @@ def _violation_note(violations: list[JudgedFinding]) -> str:
     first = violations[0].finding
     remedy = f"; {first.remedy}" if first.remedy else ""
     rest = f" ({len(violations) - 1} more)" if len(violations) > 1 else ""
-    return short_note(f"{first.rule}: {first.summary}{remedy}{rest}")
+    return _short_note(f"{first.rule}: {first.summary}{remedy}{rest}")
 
 
-def short_note(text: str) -> str:
+def _short_note(text: str) -> str:
     """Cut the text to the API's limit."""
     return one_line(text, _NOTE_BYTES).encode("utf-8", "replace")[:_NOTE_BYTES].decode("utf-8", "ignore")
 
@@ -195,7 +195,7 @@ def _domains(skew: ActualSkew) -> str:
     return f"{skew.fewest} to {skew.most} in {skew.eligible:,} domains"
 
 
-def reference(api_version: str, kind: str, namespace: str, name: str, uid: str) -> Mapping[str, str]:
+def _reference(api_version: str, kind: str, namespace: str, name: str, uid: str) -> Mapping[str, str]:
     """Return the ``regarding`` field of an event."""
     return {"apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name, "uid": uid}
 
@@ -212,10 +212,10 @@ def group_notices(group: SpreadGroup, status: SpreadGroupStatus) -> Iterator[Not
     broken = [distribution for distribution in status.distribution if is_broken(distribution)]
     if broken:
         yield Notice(
-            reason=GROUP_CAP_EXCEEDED,
+            reason=_GROUP_CAP_EXCEEDED,
             keys=frozenset(map(_key, broken)),
-            note=short_note(status.condition(CAPS_HELD).message),
-            regarding=reference(API_VERSION, KIND, group.meta.namespace, group.meta.name, group.meta.uid),
+            note=_short_note(status.condition(CAPS_HELD).message),
+            regarding=_reference(API_VERSION, KIND, group.meta.namespace, group.meta.name, group.meta.uid),
         )
 
 

@@ -11,14 +11,14 @@ from webhook.console.words import age, duration, instant, short_names, written
 from webhook.core.scan.scanned import ClusterScan, PendingCause, ZoneLoss
 from webhook.core.text import one_line, plural
 
-MOST_WORST = 10
+MOST_WORST = 10  # as many as fit on a screen
 _MOST_ZONES = 4  # in the tile
 _LOSS = "If one zone fails"
-_SOON_DAYS = 2
-_OLD_SECONDS = 120
+_SOON_DAYS = 2  # the CA lives a year and is renewed after two thirds of it, so the renewal has failed
+_OLD_SECONDS = 120  # a quiet watch has a bookmark every minute
 
 
-class Tile(Struct, frozen=True, kw_only=True):
+class _Tile(Struct, frozen=True, kw_only=True):
     """A number to read at a glance.
 
     Attributes:
@@ -48,8 +48,8 @@ def first_screen(shown: Shown, scan: ClusterScan) -> dict[str, object]:
     moment, shorts = instant(shown.moment), zone_shorts(scan)
     bad = [each for each in scan.workloads if any(True for _ in wrongs(each, moment))]
     return {
-        "tiles": (loss_tile(scan, shorts), pending_tile(scan, moment), above_tile(scan)),
-        "health": tuple(health_line(shown.health, scan)),
+        "tiles": (_loss_tile(scan, shorts), _pending_tile(scan, moment), _above_tile(scan)),
+        "health": tuple(_health_line(shown.health, scan)),
         "worst": tuple(summary(each, moment, shorts) for each in bad[:MOST_WORST]),
         "total": plural(len(scan.workloads), "workload"),
         "any": bool(scan.workloads),
@@ -62,7 +62,7 @@ def zone_shorts(scan: ClusterScan) -> Mapping[str, str]:
     return short_names(sorted(named))
 
 
-def loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> Tile:
+def _loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> _Tile:
     """The cost of losing the worst zone, summed over all workloads."""
     worst = worst_loss(scan.zones)
     if worst is None:
@@ -71,10 +71,10 @@ def loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> Tile:
             one_line(why)
             or "fewer than two zones: no node has the label topology.kubernetes.io/zone, or all have the same value"
         )
-        return Tile(id="zone-loss", title=_LOSS, figure="?", unit="not known", text=text, bad=False)
+        return _Tile(id="zone-loss", title=_LOSS, figure="?", unit="not known", text=text, bad=False)
     lost = worst.most_pending
     costly = sorted(scan.zones, key=lambda each: each.most_pending, reverse=True)[:_MOST_ZONES]
-    return Tile(
+    return _Tile(
         id="zone-loss",
         title=_LOSS,
         figure=f"{lost:,}",
@@ -88,7 +88,7 @@ def loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> Tile:
     )
 
 
-def pending_tile(scan: ClusterScan, moment: datetime | None) -> Tile:
+def _pending_tile(scan: ClusterScan, moment: datetime | None) -> _Tile:
     """The pods that are Pending because of spread, and since when."""
     waiting = scan.pending.get(PendingCause.SPREAD, 0)
     oldest = min(
@@ -105,7 +105,7 @@ def pending_tile(scan: ClusterScan, moment: datetime | None) -> Tile:
         parts.append(f"the oldest for {age(oldest[0], moment)}: {one_line(oldest[2])}/{one_line(oldest[1])}")
     if others:
         parts.append(f"{others:,} more wait{'s' * (others == 1)} for something else")
-    return Tile(
+    return _Tile(
         id="pending",
         title="Pending because of spread",
         figure=f"{waiting:,}",
@@ -115,7 +115,7 @@ def pending_tile(scan: ClusterScan, moment: datetime | None) -> Tile:
     )
 
 
-def above_tile(scan: ClusterScan) -> Tile:
+def _above_tile(scan: ClusterScan) -> _Tile:
     """The workloads with a skew above their maxSkew."""
     above = [each for each in scan.workloads if any(skew.above for skew in each.skews)]
     text = "every workload is within its maxSkew"
@@ -124,7 +124,7 @@ def above_tile(scan: ClusterScan) -> Tile:
             ((each, skew) for each in above for skew in each.skews if skew.above), key=lambda pair: excess(pair[1])
         )
         text = f"the worst is {one_line(worst.namespace)}/{one_line(worst.name)}, {above_text(skew)}"
-    return Tile(
+    return _Tile(
         id="above",
         title="Above their maxSkew",
         figure=f"{len(above):,}",
@@ -134,7 +134,7 @@ def above_tile(scan: ClusterScan) -> Tile:
     )
 
 
-def health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
+def _health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
     """The state of the installation in a line. Unknown parts are left out."""
     yield Fact("Ceiling", health.ceiling)
     yield Fact("Defaults", health.defaults_mode)
@@ -166,7 +166,7 @@ def health_page(shown: Shown, scan: ClusterScan) -> dict[str, object]:
 
 
 def _facts(shown: Shown, scan: ClusterScan) -> Iterator[Fact]:
-    yield from health_line(shown.health, scan)
+    yield from _health_line(shown.health, scan)
     began, ended = instant(scan.started), instant(scan.ended)
     if ended is not None:
         took = f", which took {duration((ended - began).total_seconds())}" if began is not None else ""

@@ -21,7 +21,7 @@ _NO_FIX = SmallestFix(of="", text="")
 _LONGEST = 400  # characters of a sentence with names from outside
 
 
-class ZoneCell(Struct, frozen=True):
+class _ZoneCell(Struct, frozen=True):
     """The pods in one zone. ``high`` means more than maxSkew allows."""
 
     name: str
@@ -31,14 +31,14 @@ class ZoneCell(Struct, frozen=True):
     picture: Markup
 
 
-class Summary(Struct, frozen=True, kw_only=True):
+class _Summary(Struct, frozen=True, kw_only=True):
     """A workload in a list. ``identity`` has the parameters of its URL."""
 
     name: str
     kind: str
     namespace: str
     identity: tuple[tuple[str, str], ...]
-    zones: tuple[ZoneCell, ...]
+    zones: tuple[_ZoneCell, ...]
     why: str
     more: str
     fix: str
@@ -55,11 +55,11 @@ class Summary(Struct, frozen=True, kw_only=True):
         return link("", dict(self.identity)).removeprefix("?")
 
 
-def summary(of: ScannedWorkload, moment: datetime | None, shorts: Mapping[str, str]) -> Summary:
+def summary(of: ScannedWorkload, moment: datetime | None, shorts: Mapping[str, str]) -> _Summary:
     """Summarise a workload. ``shorts`` has the short names of the cluster's zones."""
     reasons = [*wrongs(of, moment)]
     rest, fix = len(reasons) - 1, of.fix or _NO_FIX
-    return Summary(
+    return _Summary(
         name=one_line(of.name),
         kind=one_line(of.kind),
         namespace=one_line(of.namespace),
@@ -114,7 +114,7 @@ def worst_loss(losses: tuple[ZoneLoss, ...]) -> ZoneLoss | None:
     return max(losses, key=lambda each: each.most_pending, default=None)
 
 
-def zone_cells(of: ScannedWorkload, shorts: Mapping[str, str]) -> tuple[ZoneCell, ...]:
+def zone_cells(of: ScannedWorkload, shorts: Mapping[str, str]) -> tuple[_ZoneCell, ...]:
     """The workload's pods in each zone, by name. Empty for a single zone, or if its pods are not distinguishable."""
     above = [each for each in of.skews if each.topology_key == ZONE and each.above]
     full = max(of.zones.values(), default=0)
@@ -124,5 +124,5 @@ def zone_cells(of: ScannedWorkload, shorts: Mapping[str, str]) -> tuple[ZoneCell
         counted = any(each.domains.get(name, 0) > each.max_skew + (each.global_minimum or 0) for each in above)
         high = counted and pods > 0
         picture = pictures.column(pods, full=full, high=high)
-        cells.append(ZoneCell(one_line(name), one_line(shorts.get(name, name), 32), pods, high, picture))
+        cells.append(_ZoneCell(one_line(name), one_line(shorts.get(name, name), 32), pods, high, picture))
     return tuple(cells)

@@ -25,14 +25,14 @@ from webhook.manifests.reading.documents import BYTE_ORDER_MARKS, InputFault
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"
-SUFFIXES = (".yaml", ".yml", ".json")
+_SUFFIXES = (".yaml", ".yml", ".json")
 # More than any list of a cluster (150,000 pods are about 0.6 GiB), and still little enough for memory.
-MAX_INPUT_BYTES = 2**30
+_MAX_INPUT_BYTES = 2**30
 
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 PIPES = (STDIN_NAME, *_OPEN_FILES)
 """How the names of files begin that are no files, but what another program prints."""
-HIDDEN = f"skipped: hidden file or directory with {CONSTRAINTS}; name it to check it"
+_HIDDEN = f"skipped: hidden file or directory with {CONSTRAINTS}; name it to check it"
 _OF_GIT = frozenset({".git", ".hg", ".svn"})
 _MAX_HIDDEN_BYTES = 2**23
 _CHUNK = 2**20  # by which a compressed file may pass the limit before it is refused
@@ -98,7 +98,7 @@ def read_files(
             continue
         top = path if Path(path).is_dir() else ""
         for found in _files(path, patterns):
-            if isinstance(found, InputFault) and found.message == HIDDEN:
+            if isinstance(found, InputFault) and found.message == _HIDDEN:
                 hidden[os.path.realpath(found.file)] = found
             elif isinstance(found, InputFault):
                 yield found
@@ -145,7 +145,7 @@ def _walk(top: str, ignore: tuple[str, ...]) -> Iterator[str | InputFault]:
         faults.clear()
         for name in sorted(files):
             path = f"{directory}/{name}"
-            if not name.endswith(SUFFIXES) or _ignored(path, ignore):
+            if not name.endswith(_SUFFIXES) or _ignored(path, ignore):
                 continue
             if name.startswith("."):
                 hidden.append(path)
@@ -155,7 +155,7 @@ def _walk(top: str, ignore: tuple[str, ...]) -> Iterator[str | InputFault]:
     for path in hidden:
         yield from _hidden(path, ignore)
     if not found:
-        yield from faults or [InputFault(file=top, message=f"no {', '.join(SUFFIXES)} file in this directory")]
+        yield from faults or [InputFault(file=top, message=f"no {', '.join(_SUFFIXES)} file in this directory")]
 
 
 def _hidden(path: str, ignore: tuple[str, ...]) -> Iterator[InputFault]:
@@ -164,7 +164,7 @@ def _hidden(path: str, ignore: tuple[str, ...]) -> Iterator[InputFault]:
         return
     below = (f"{directory}/{name}" for directory, _, names in os.walk(path) for name in sorted(names))
     for name in below if Path(path).is_dir() else (path,):
-        if not name.endswith(SUFFIXES) or _ignored(name, ignore) or leads_out(name, path):
+        if not name.endswith(_SUFFIXES) or _ignored(name, ignore) or leads_out(name, path):
             continue
         try:
             is_small = stat.S_ISREG((facts := Path(name).stat()).st_mode) and facts.st_size <= _MAX_HIDDEN_BYTES
@@ -172,7 +172,7 @@ def _hidden(path: str, ignore: tuple[str, ...]) -> Iterator[InputFault]:
         except OSError:
             continue
         if has_constraints:
-            yield InputFault(file=name, message=HIDDEN, fatal=False)
+            yield InputFault(file=name, message=_HIDDEN, fatal=False)
 
 
 def _ignored(path: str, patterns: tuple[str, ...]) -> bool:
@@ -200,16 +200,16 @@ def _read(path: str, *, given: bool) -> File | InputFault:
 
 def most_unpacked(packed: int) -> int:
     """How many bytes a gzip file of this size may have. Snapshots of clusters unpack to 13 to 16 times their size."""
-    return min(MAX_INPUT_BYTES, 2**25 + 40 * packed)
+    return min(_MAX_INPUT_BYTES, 2**25 + 40 * packed)
 
 
-def _bounded(name: str, file: BinaryIO | gzip.GzipFile, most: int = MAX_INPUT_BYTES) -> File | InputFault:
+def _bounded(name: str, file: BinaryIO | gzip.GzipFile, most: int = _MAX_INPUT_BYTES) -> File | InputFault:
     pieces, size = [], 0
     while piece := file.read(_CHUNK):
         pieces.append(piece)
         size += len(piece)
         if size > most:
-            larger = f"unpacks to more than {most:,} bytes" if most < MAX_INPUT_BYTES else "larger than 1 GiB"
+            larger = f"unpacks to more than {most:,} bytes" if most < _MAX_INPUT_BYTES else "larger than 1 GiB"
             return InputFault(file=name, message=larger)
     data = b"".join(pieces)
     # As kubectl reads UTF-16. Source: cli-runtime pkg/resource/visitor.go ``FileVisitor.Visit``.

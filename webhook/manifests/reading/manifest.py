@@ -25,12 +25,12 @@ from webhook.manifests.reading.go_yaml import MAX_DUPLICATES, MAX_YAML_LEVELS, U
 from webhook.manifests.reading.other_files import VALUES, claims, passed_constraints, unreadable, why_passed_over
 from webhook.manifests.reading.positions import ValuePosition, find, is_deeper, json_duplicates, json_tree, yaml_tree
 
-Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
+_Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
 # An API server takes requests of 3 MiB. A second reads about 5 MiB of YAML, or 300 of JSON.
 MAX_YAML_BYTES = 8 * 2**20
 
-EMPTY_LIST = "an empty list: nothing to check"
+_EMPTY_LIST = "an empty list: nothing to check"
 # No rule reads the schema of a CustomResourceDefinition. `check` of 181 MiB of them takes 2.1 s of processor time,
 # and 10 s with parsing.
 _CRD = ("apiextensions.k8s.io/", "CustomResourceDefinition")
@@ -54,7 +54,7 @@ OPERATIONS = "operations"
 _VERBS = ("add", "remove", "replace", "move", "copy", "test")
 
 # The kind of a snapshot file's first line.
-SNAPSHOT_HEADER = "Snapshot"
+_SNAPSHOT_HEADER = "Snapshot"
 
 
 class FieldPosition(Struct, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     uid: str
-    value: bytes | Mapping[str, Json]
+    value: bytes | Mapping[str, _Json]
     prefix: str
     locate: Callable[[str], FieldPosition]
 
@@ -138,9 +138,9 @@ def _nowhere(path: str) -> FieldPosition:
 class _Head(Struct, rename="camel"):
     """The fields that decide how to read an object. They may have any type."""
 
-    api_version: Json = None
-    kind: Json = None
-    metadata: Json = None
+    api_version: _Json = None
+    kind: _Json = None
+    metadata: _Json = None
     items: Raw | UnsetType = UNSET
 
 
@@ -214,7 +214,7 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
         yield from _objects(document, reading.value, "", locate)
 
 
-def _values(document: InputDocument, value: Json, *, is_asked: bool) -> Iterator[Manifest]:
+def _values(document: InputDocument, value: _Json, *, is_asked: bool) -> Iterator[Manifest]:
     """Values of a chart as an object, if they may have constraints under any name."""
     if is_asked and isinstance(value, dict) and may_hold_constraints(document.text):
         head = _Head("", VALUES_KIND, {"name": PurePath(document.file).name})
@@ -244,7 +244,7 @@ def _twice(document: InputDocument, key: str, index: int, hint: str = "", *, for
 
 def _objects(
     document: InputDocument,
-    value: Json,
+    value: _Json,
     prefix: str,
     locate: Callable[[str], FieldPosition],
     outer: _Head | None = None,
@@ -272,7 +272,7 @@ def _objects(
             yield fault(_missing(head.api_version, head.kind) or what, foreign=not _is_list(head, items))
             return
         if not items:
-            yield fault(EMPTY_LIST, fatal=False)
+            yield fault(_EMPTY_LIST, fatal=False)
         for number, item in enumerate(items):
             yield from _objects(document, item, f"{prefix}items[{number}].", locate, head)
         return
@@ -300,7 +300,7 @@ def _json_objects(
         yield document.fault(f"nested more than {MAX_YAML_LEVELS} levels deep")
         return
     stated = _inherit(head, outer) if outer else head
-    if stated.kind == SNAPSHOT_HEADER and not stated.api_version:
+    if stated.kind == _SNAPSHOT_HEADER and not stated.api_version:
         return
     if missing := _missing(stated.api_version, stated.kind):
         value = msgspec.json.decode(document.text)
@@ -312,7 +312,7 @@ def _json_objects(
         return
     try:
         twice = json_duplicates(document.text.decode()) if duplicates else []
-        typed: bytes | Mapping[str, Json] = document.text
+        typed: bytes | Mapping[str, _Json] = document.text
         if stated is not head:
             typed = {**msgspec.json.decode(document.text), "apiVersion": stated.api_version, "kind": stated.kind}
     except (ValueError, RecursionError) as error:
@@ -352,7 +352,7 @@ def _json_items(
         yield document.fault(_missing(head.api_version, head.kind), foreign=True)
         return
     if not items:
-        yield document.fault(EMPTY_LIST, fatal=False)
+        yield document.fault(_EMPTY_LIST, fatal=False)
     text, end, line = document.text, max(document.text.find(raw), 0), document.line
     line += text.count(b"\n", 0, end)
     newline = text.rfind(b"\n", 0, end)
@@ -371,7 +371,7 @@ def _json_items(
         newline = max(newline, text.rfind(b"\n", start, end))
 
 
-def _is_list(head: _Head, items: Json) -> bool:
+def _is_list(head: _Head, items: _Json) -> bool:
     """Whether an object with ``items`` is a list of objects: the list or its first item has a type."""
     first = items[0] if isinstance(items, list) and items else None
     return bool(head.kind or head.api_version) or (isinstance(first, dict) and bool(first.get("kind")))
@@ -387,7 +387,7 @@ def _inherit(head: _Head, outer: _Head) -> _Head:
     return structs.replace(head, api_version=outer.api_version, kind=outer.kind.removesuffix("List"))
 
 
-def _json_patch(document: InputDocument, value: Json, locate: Callable[[str], FieldPosition]) -> Manifest | None:
+def _json_patch(document: InputDocument, value: _Json, locate: Callable[[str], FieldPosition]) -> Manifest | None:
     """The manifest of a list of JSON 6902 operations. None for any other value."""
     if not isinstance(value, list) or not value or not all(map(_is_operation, value)):
         return None
@@ -395,11 +395,11 @@ def _json_patch(document: InputDocument, value: Json, locate: Callable[[str], Fi
     return _manifest(document, _Head("", JSON_PATCH), patch, lambda path: locate(path.removeprefix(OPERATIONS)), "")
 
 
-def _is_operation(value: Json) -> bool:
+def _is_operation(value: _Json) -> bool:
     return isinstance(value, dict) and isinstance(value.get("path"), str) and value.get("op") in _VERBS
 
 
-def _broken_operation(document: InputDocument, value: Json) -> str:
+def _broken_operation(document: InputDocument, value: _Json) -> str:
     """The fault of the first broken operation of a JSON 6902 patch. Empty for any other value.
 
     Source: RFC 6902 section 4; kustomize api/filters/patchjson6902.
@@ -414,14 +414,14 @@ def _broken_operation(document: InputDocument, value: Json) -> str:
     return f"not a JSON 6902 patch: operation [{number}] has {wrong}, so kustomize refuses it"
 
 
-def _missing(api_version: Json, kind: Json) -> str:
+def _missing(api_version: _Json, kind: _Json) -> str:
     """Why this is not an API object. Empty for an API object."""
     fields = {"apiVersion": api_version, "kind": kind}
     absent = [name for name, value in fields.items() if not (isinstance(value, str) and value)]
     return f"not a Kubernetes object: it has no {' and no '.join(absent)}" if absent else ""
 
 
-def _kind_of_json(value: Json) -> str:
+def _kind_of_json(value: _Json) -> str:
     return {dict: "a mapping", list: "a list", str: "text", bool: "true or false", type(None): "nothing"}.get(
         type(value), "a number"
     )
@@ -430,7 +430,7 @@ def _kind_of_json(value: Json) -> str:
 def _manifest(
     document: InputDocument,
     head: _Head,
-    value: bytes | Mapping[str, Json],
+    value: bytes | Mapping[str, _Json],
     locate: Callable[[str], FieldPosition],
     prefix: str,
 ) -> Manifest:
