@@ -144,7 +144,7 @@ class _User(Struct, frozen=True):
     groups: tuple[str, ...] | None = None
 
 
-class _AdmissionRequest(Struct, frozen=True, rename="camel"):
+class _WireRequest(Struct, frozen=True, rename="camel"):
     uid: str
     kind: _GroupVersionKind
     operation: str
@@ -161,10 +161,10 @@ class _AdmissionRequest(Struct, frozen=True, rename="camel"):
 class _Review(Struct, frozen=True, rename="camel"):
     api_version: str
     kind: str
-    request: _AdmissionRequest | None = None
+    request: _WireRequest | None = None
 
 
-class _Status(Struct, frozen=True, gc=False):
+class _DenialStatus(Struct, frozen=True, gc=False):
     code: int
     reason: str
     message: str
@@ -173,7 +173,7 @@ class _Status(Struct, frozen=True, gc=False):
 class _AdmissionResponse(Struct, frozen=True, rename="camel", omit_defaults=True):
     uid: str
     allowed: bool
-    status: _Status | None = None
+    status: _DenialStatus | None = None
     patch: str | None = None
     patch_type: str | None = None
     audit_annotations: Mapping[str, str] | None = None
@@ -328,7 +328,7 @@ def _encode(request: AdmissionRequest, decision: Decision) -> bytes:
     response = _AdmissionResponse(
         uid=request.uid,
         allowed=decision.allowed,
-        status=None if decision.allowed else _Status(403, "Forbidden", _message(decision.message)),
+        status=None if decision.allowed else _DenialStatus(403, "Forbidden", _message(decision.message)),
         audit_annotations=_audit(decision.audit) if decision.audit else None,
         warnings=_warnings(decision.warnings) if decision.warnings else None,
     )

@@ -11,7 +11,7 @@ import msgspec
 from webhook.answers import audited, document, explained, planned, scanned, simulated
 from webhook.answers.audited import FindingEntry, SkippedRule, StateEntry
 from webhook.answers.explained import Explained
-from webhook.answers.planned import Planned
+from webhook.answers.planned import PlanDocument
 from webhook.answers.scanned import NamedWorkload, WorkloadDocument, WorkloadList
 from webhook.answers.simulated import Simulated
 from webhook.console import shown
@@ -20,7 +20,7 @@ from webhook.core.scan import scanned as scan_values
 from webhook.core.scan.scanned import PublishedSkew
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = {"explain": Explained, "simulate": Simulated, "plan": Planned}
+DOCUMENTS = {"explain": Explained, "simulate": Simulated, "plan": PlanDocument}
 SKEW = (NamedWorkload, PublishedSkew)
 CHECK = (FindingEntry, SkippedRule)
 AUDIT = (*CHECK, *StateEntry.__args__)
@@ -56,7 +56,9 @@ def definitions(*types):
         each["required"] = [*each["properties"]]
         for field in each["properties"].values():
             field.pop("default", None)
-    return dict(sorted((name.lstrip("_"), each) for name, each in found.items()))
+    # A type that one module keeps to itself has an underscore, which is no part of its published name.
+    written = json.dumps(found).replace('"#/$defs/_', '"#/$defs/').replace('"title": "_', '"title": "')
+    return dict(sorted((name.lstrip("_"), each) for name, each in json.loads(written).items()))
 
 
 def published():
@@ -87,9 +89,7 @@ def console(schema):
 
 
 def text(schema):
-    """The schema as JSON. Types that one module keeps to itself have their names without the underscore."""
-    written = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-    return written.replace('"#/$defs/_', '"#/$defs/').replace('"title": "_', '"title": "')
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

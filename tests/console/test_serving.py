@@ -74,6 +74,6 @@ def test_who_comes_while_all_threads_are_busy_is_hung_up_on(monkeypatch):
 
 
 def test_a_reader_that_says_nothing_is_left(monkeypatch):
-    monkeypatch.setattr(serving._Handler, "timeout", 0.05)
+    monkeypatch.setattr(serving._ConsoleHandler, "timeout", 0.05)
     with served() as server, socket.create_connection(server.server_address[:2], 10) as line:
         assert line.makefile("rb").read() == b""

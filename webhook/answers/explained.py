@@ -54,7 +54,7 @@ class AnsweredQuestion(Struct, frozen=True):
         return None if target is None or operations is None else patch_command(operations, target, self.options)
 
 
-class _NodeStatus(Document, frozen=True):
+class _RejectingNode(Document, frozen=True):
     """kube-scheduler's status of one node."""
 
     code: str
@@ -113,7 +113,7 @@ class _ReplicaRange(Range, frozen=True):
     wanted: int
 
 
-class _Fix(Document, frozen=True):
+class _ConstraintFix(Document, frozen=True):
     """A change of the pod's constraints that lets a node admit it."""
 
     text: str
@@ -133,7 +133,7 @@ class _ClusterRelief(Document, frozen=True):
     tolerations: tuple[Toleration, ...]
 
 
-class _Edit(Document, frozen=True):
+class _EditedObject(Document, frozen=True):
     """The object to edit. ``path`` is None if its constraints cannot be changed."""
 
     api_version: str
@@ -151,7 +151,7 @@ class Explained(Document, frozen=True, kw_only=True):
     refused: tuple[Refused, ...] | UnsetType = UNSET
     message: str
     cause: Cause | None
-    nodes: dict[str, _NodeStatus]
+    nodes: dict[str, _RejectingNode]
     constraints: tuple[_ConstraintState, ...]
     not_evaluated: tuple[str, ...]
     title: str
@@ -159,9 +159,9 @@ class Explained(Document, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     details: tuple[_Detail, ...]
     ways: tuple[_OpenWay, ...]
-    fixes: tuple[_Fix, ...]
+    fixes: tuple[_ConstraintFix, ...]
     reliefs: tuple[_ClusterRelief, ...]
-    edit: _Edit | None
+    edit: _EditedObject | None
 
 
 def explained(answer: AnsweredQuestion, pods: tuple[str, ...] | UnsetType = UNSET) -> Explained:
@@ -190,11 +190,11 @@ def explained(answer: AnsweredQuestion, pods: tuple[str, ...] | UnsetType = UNSE
     )
 
 
-def _fix(fix: PodFix, replicas: PlacedReplicas | None, answer: AnsweredQuestion) -> _Fix:
+def _fix(fix: PodFix, replicas: PlacedReplicas | None, answer: AnsweredQuestion) -> _ConstraintFix:
     explanation = answer.explanation
     fits = _ReplicaRange(min=replicas.fewest, max=replicas.most, wanted=replicas.wanted) if replicas else None
     at = f"{answer.question.path}spec.topologySpreadConstraints"
-    return _Fix(
+    return _ConstraintFix(
         text=explanation.in_words(fix),
         nodes=(*explanation.verdict.nodes.names_of(fix.open),),
         changes=tuple(_FieldChange(path=f"{at}{each.at}", value=each.value) for each in fix.changes),
@@ -204,14 +204,14 @@ def _fix(fix: PodFix, replicas: PlacedReplicas | None, answer: AnsweredQuestion)
     )
 
 
-def _edit(target: EditTarget) -> _Edit:
+def _edit(target: EditTarget) -> _EditedObject:
     path = None if target.path is None else f"{target.path}spec.topologySpreadConstraints"
-    return with_fields_of(target, _Edit, path=path)
+    return with_fields_of(target, _EditedObject, path=path)
 
 
-def _nodes(verdict: Verdict) -> dict[str, _NodeStatus]:
+def _nodes(verdict: Verdict) -> dict[str, _RejectingNode]:
     statuses = {
-        verdict.nodes.names[slot]: with_fields_of(status, _NodeStatus)
+        verdict.nodes.names[slot]: with_fields_of(status, _RejectingNode)
         for status, members in ((OK, verdict.feasible), *verdict.failed)
         for slot in node_sets.to_slots(members)
     }

@@ -28,7 +28,7 @@ class _CapOfKey(Document, frozen=True, kw_only=True):
     selector: LabelSelector | UnsetType = UNSET
 
 
-class _FullestDomain(Document, frozen=True):
+class _FullestOfOrders(Document, frozen=True):
     """The fullest domain of all orders, the cap in pods, and the order that fills it."""
 
     topology_key: str
@@ -43,7 +43,7 @@ class _NaivePlan(Document, frozen=True):
 
     constraints: tuple[SpreadConstraint, ...]
     verdict: PlacementOutcome | None
-    worst: tuple[_FullestDomain, ...]
+    worst: tuple[_FullestOfOrders, ...]
     witness: tuple[PodMove, ...]
     stuck_probability: float | None
     every_order: bool
@@ -71,7 +71,7 @@ class _DerivedPlan(Document, frozen=True):
     nearest: tuple[str, ...]
 
 
-class Planned(Document, frozen=True):
+class PlanDocument(Document, frozen=True):
     """The plan for one group."""
 
     group: str
@@ -156,11 +156,13 @@ def plan_answer(known: PlanInput, freed: PlanInput, before: StoredPlan) -> PlanA
     )
 
 
-def planned(answer: PlanAnswer) -> Planned:
+def planned(answer: PlanAnswer) -> PlanDocument:
     """Return the document of a group."""
     group = answer.group
     caps = tuple(_cap(each, group.pods) for each in group.caps)
-    return with_fields_of(group, Planned, group=group.name, caps=caps, naive=_naive(answer), derived=_derived(answer))
+    return with_fields_of(
+        group, PlanDocument, group=group.name, caps=caps, naive=_naive(answer), derived=_derived(answer)
+    )
 
 
 def _cap(cap: Cap, pods: int) -> _CapOfKey:
@@ -182,7 +184,11 @@ def _naive(answer: PlanAnswer) -> _NaivePlan:
         verdict=seen.outcome if seen else None,
         worst=tuple(
             with_fields_of(
-                worst, _FullestDomain, topology_key=key, most=answer.group.most(key), sequence=answer.named(worst.steps)
+                worst,
+                _FullestOfOrders,
+                topology_key=key,
+                most=answer.group.most(key),
+                sequence=answer.named(worst.steps),
             )
             for key, worst in (seen.worst.items() if seen else ())
         ),

@@ -40,7 +40,7 @@ class _Blocking(Document, frozen=True):
     nodes: tuple[_BlockedNode, ...]
 
 
-class _Change(Document, frozen=True):
+class _ProvenChange(Document, frozen=True):
     """A change that gives all pods a node in every order, and its drawbacks."""
 
     text: str
@@ -82,7 +82,7 @@ class _LikelyNode(Document, frozen=True):
     best: int
 
 
-class _DomainCounts(Document, frozen=True):
+class _CountsBeforeAndAfter(Document, frozen=True):
     """Counted pods by domain of a hard constraint, before and after."""
 
     topology_key: str
@@ -101,7 +101,7 @@ class Simulated(Document, frozen=True):
     fits: Range
     witness: tuple[PodMove, ...]
     blocking: _Blocking | None
-    fixes: tuple[_Change, ...]
+    fixes: tuple[_ProvenChange, ...]
     workloads: dict[str, _WorkloadVerdict]
     rollout: _Rollout | None
     add_nodes: tuple[NodesToAdd, ...] | None
@@ -117,7 +117,7 @@ class Simulated(Document, frozen=True):
     waiting: str | None
     states: int
     sampled: int
-    constraints: tuple[_DomainCounts, ...]
+    constraints: tuple[_CountsBeforeAndAfter, ...]
     events: tuple["Simulated", ...] | UnsetType = UNSET
 
 
@@ -213,14 +213,14 @@ def _blocking(end: Ending) -> _Blocking:
     )
 
 
-def _change(change: SuggestedChange) -> _Change:
-    return with_fields_of(change, _Change, fits=Range(min=change.wanted, max=change.wanted))
+def _change(change: SuggestedChange) -> _ProvenChange:
+    return with_fields_of(change, _ProvenChange, fits=Range(min=change.wanted, max=change.wanted))
 
 
-def _constraints(end: Ending) -> tuple[_DomainCounts, ...]:
+def _constraints(end: Ending) -> tuple[_CountsBeforeAndAfter, ...]:
     before = {each.index: each.domains.counts for each in end.before.balances}
     return tuple(
-        _DomainCounts(
+        _CountsBeforeAndAfter(
             topology_key=each.domains.constraint.topology_key,
             name=each.name,
             max_skew=each.domains.constraint.max_skew,

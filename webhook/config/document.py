@@ -93,7 +93,7 @@ def read_config_document(text: str, *, file: str) -> ConfigDocument:
     """
     try:
         node = _only_document(text)
-        reading = _Reading()
+        reading = _TreeReader()
         value = reading.value(node, (), 0)
     except _UnusableError as error:
         raise ConfigError([error.fault], file=file) from None
@@ -182,7 +182,7 @@ def _scalar_tag(event: events.ScalarEvent) -> str:
     return f"{_TAG}str" if quoted else str(event.tag)
 
 
-class _Reading:
+class _TreeReader:
     def __init__(self) -> None:
         self.places: dict[Path, LineAndColumn] = {}
         self.keys: dict[Path, LineAndColumn] = {}

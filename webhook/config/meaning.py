@@ -39,7 +39,7 @@ _SELECTORS = ("namespaceSelector", "podSelector", "selector")
 _T = TypeVar("_T")
 
 
-class View(NamedTuple):
+class CheckedDocument(NamedTuple):
     """A document, and its ``faulty`` paths: those of known faults and of their parents."""
 
     document: ConfigDocument
@@ -74,18 +74,18 @@ class View(NamedTuple):
                 yield (*path, index)
 
 
-def view(document: ConfigDocument, faults: Sequence[ConfigFault]) -> View:
+def view(document: ConfigDocument, faults: Sequence[ConfigFault]) -> CheckedDocument:
     """Return a view of a document with the faults so far."""
     texts = {fault.path for fault in faults}
     faulty = {text[:end] for text in texts for end in (*_ends(text), len(text))}
-    return View(document, frozenset(faulty))
+    return CheckedDocument(document, frozenset(faulty))
 
 
 def _ends(text: str) -> Iterator[int]:
     return (index for index, char in enumerate(text) if char in ".[")
 
 
-def meaning_faults(part: View) -> Iterator[ConfigFault]:
+def meaning_faults(part: CheckedDocument) -> Iterator[ConfigFault]:
     """Yield the faults beyond the schema, such as values rejected by Kubernetes.
 
     kube-scheduler or kube-apiserver would report these values.
@@ -104,7 +104,7 @@ def meaning_faults(part: View) -> Iterator[ConfigFault]:
     yield from _domains(part)
 
 
-def meaning_warnings(part: View, profiles: Sequence[SchedulerProfile], today: str) -> Iterator[ConfigFault]:
+def meaning_warnings(part: CheckedDocument, profiles: Sequence[SchedulerProfile], today: str) -> Iterator[ConfigFault]:
     """Yield warnings about valid parts with an unexpected effect."""
     yield from _expired(part, today)
     yield from _unreached_namespaces(part)
@@ -119,14 +119,14 @@ def seconds(duration: str) -> float:
     return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(duration))
 
 
-def _rules_version(part: View) -> Iterator[ConfigFault]:
+def _rules_version(part: CheckedDocument) -> Iterator[ConfigFault]:
     version = part.text(("rulesVersion",))
     if version is not None and rules_version(version) > rules_version(RULES_VERSION):
         message = f"{version} is newer than the latest rules of this release, {RULES_VERSION}"
         yield part.fault(("rulesVersion",), message)
 
 
-def _exemptions(part: View) -> Iterator[ConfigFault]:
+def _exemptions(part: CheckedDocument) -> Iterator[ConfigFault]:
     for entry in part.entries(("exemptions",)):
         expires = part.text((*entry, "expires"))
         if expires is not None and not _is_date(expires):
@@ -141,7 +141,7 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _workloads(part: View) -> Iterator[ConfigFault]:
+def _workloads(part: CheckedDocument) -> Iterator[ConfigFault]:
     seen: dict[tuple[str, str], Path] = {}
     for entry in part.entries(("workloads",)):
         yield from _paths(part, entry)
@@ -155,7 +155,7 @@ def _workloads(part: View) -> Iterator[ConfigFault]:
             yield part.fault(entry, f"{api_version} {kind} is already in {render_path(first)}")
 
 
-def _paths(part: View, entry: Path) -> Iterator[ConfigFault]:
+def _paths(part: CheckedDocument, entry: Path) -> Iterator[ConfigFault]:
     """Yield faults about the paths of a kind, which has a pod template or constraints outside of one."""
     written = part.at(entry, dict) or {}
     if "templatePath" not in written and "constraintsPath" not in written:
@@ -171,21 +171,21 @@ def _paths(part: View, entry: Path) -> Iterator[ConfigFault]:
         yield part.fault((*entry, "selectorPath"), message, key=True)
 
 
-def _staleness(part: View) -> Iterator[ConfigFault]:
+def _staleness(part: CheckedDocument) -> Iterator[ConfigFault]:
     path: Path = ("maxStaleness",)
     written = part.text(path)
     if written is not None and not 0 < seconds(written) <= MAX_STALENESS_SECONDS:
         yield part.fault(path, f"must be above 0s and at most 24h, is {shown(written)}")
 
 
-def _expired(part: View, today: str) -> Iterator[ConfigFault]:
+def _expired(part: CheckedDocument, today: str) -> Iterator[ConfigFault]:
     for entry in part.entries(("exemptions",)):
         expires = part.text((*entry, "expires"))
         if expires is not None and expires < today:
             yield part.fault((*entry, "expires"), f"the exemption expired after {expires} and has no effect")
 
 
-def _unreached_namespaces(part: View) -> Iterator[ConfigFault]:
+def _unreached_namespaces(part: CheckedDocument) -> Iterator[ConfigFault]:
     decided: dict[str, Path] = {}
     ceiling_is_off = part.at(("ceiling",), str) == "off"
     for entry in part.entries(("namespaces",)):
@@ -200,7 +200,7 @@ def _unreached_namespaces(part: View) -> Iterator[ConfigFault]:
                 decided[name] = entry
 
 
-def _unreached_overrides(part: View) -> Iterator[ConfigFault]:
+def _unreached_overrides(part: CheckedDocument) -> Iterator[ConfigFault]:
     path: Path = ("defaults", "overrides")
     widest: Path | None = None
     for entry in part.entries(path):
@@ -212,21 +212,21 @@ def _unreached_overrides(part: View) -> Iterator[ConfigFault]:
             widest = entry
 
 
-def _documentation(part: View) -> Iterator[ConfigFault]:
+def _documentation(part: CheckedDocument) -> Iterator[ConfigFault]:
     path: Path = ("messages", "docsURL")
     address = part.text(path)
     if address and not address.startswith(("http://", "https://")):
         yield part.fault(path, f"must be an http or https URL, is {shown(address)}")
 
 
-def _schedulers(part: View, profiles: Sequence[SchedulerProfile]) -> Iterator[ConfigFault]:
+def _schedulers(part: CheckedDocument, profiles: Sequence[SchedulerProfile]) -> Iterator[ConfigFault]:
     names = {profile.name for profile in profiles}
     for index, name in enumerate(part.at(("schedulerNames",), list) or ()):
         if names and name not in names:
             yield part.fault(("schedulerNames", index), f"{name} has no profile in schedulerConfiguration")
 
 
-def _dropped_keys(part: View) -> Iterator[ConfigFault]:
+def _dropped_keys(part: CheckedDocument) -> Iterator[ConfigFault]:
     if part.text((*_DEFAULTS, "matchLabelKeys")) != "off":
         return
     for owner in (_DEFAULTS, *part.entries((*_DEFAULTS, "overrides"))):
@@ -236,7 +236,7 @@ def _dropped_keys(part: View) -> Iterator[ConfigFault]:
                 yield part.fault((*entry, "matchLabelKeys"), message)
 
 
-def _default_constraints(part: View, owner: Path) -> Iterator[ConfigFault]:
+def _default_constraints(part: CheckedDocument, owner: Path) -> Iterator[ConfigFault]:
     path = (*owner, "defaultConstraints")
     constraints = [_constraint(part, (*path, index)) for index in range(len(part.at(path, list) or ()))]
     defaulting_type = part.at((*owner, "defaultingType"), str) if owner == _DEFAULTS else None
@@ -252,21 +252,21 @@ def _default_constraints(part: View, owner: Path) -> Iterator[ConfigFault]:
     yield from (upstream_fault(part.document, error, owner) for error in errors)
 
 
-def _constraint(part: View, path: Path) -> SpreadConstraint:
+def _constraint(part: CheckedDocument, path: Path) -> SpreadConstraint:
     """Return an entry as a constraint. An entry with a fault by the schema becomes a valid dummy."""
     if not part.sound(path):
         return SpreadConstraint(max_skew=1, topology_key=f"entry-{path[-1]}", when_unsatisfiable=SCHEDULE_ANYWAY)
     return converted(part.at(path, dict), SpreadConstraint)
 
 
-def _in_a_pod(part: View, path: Path, constraint: SpreadConstraint) -> SpreadConstraint:
+def _in_a_pod(part: CheckedDocument, path: Path, constraint: SpreadConstraint) -> SpreadConstraint:
     """Return the default as in a pod: with a selector, and hard if ``hardWhenDomains`` can make it hard."""
     hard = part.at((*path, "hardWhenDomains"), int) is not None
     action = DO_NOT_SCHEDULE if hard else constraint.when_unsatisfiable
     return msgspec.structs.replace(constraint, label_selector=LabelSelector(), when_unsatisfiable=action)
 
 
-def _selectors(part: View, owner: Path) -> Iterator[ConfigFault]:
+def _selectors(part: CheckedDocument, owner: Path) -> Iterator[ConfigFault]:
     for name in _SELECTORS:
         path = (*owner, name)
         written = part.at(path, dict) if part.sound(path) else None
@@ -276,7 +276,7 @@ def _selectors(part: View, owner: Path) -> Iterator[ConfigFault]:
                 yield upstream_fault(part.document, error, owner)
 
 
-def _domains(part: View) -> Iterator[ConfigFault]:
+def _domains(part: CheckedDocument) -> Iterator[ConfigFault]:
     for key in part.at(("domains",), dict) or {}:
         path: Path = ("domains", key)
         for fault in key_faults(key, RECORDED):

@@ -23,18 +23,18 @@ from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, DefaultingType, Sc
 SCHEDULER_API_VERSION = "kubescheduler.config.k8s.io/v1"
 # The filters of the default profile: those that verdicts evaluate, and the others.
 CONFIGURABLE_FILTERS = (*FILTERS, *OTHER_FILTERS)
-_T = TypeVar("_T", bound="_Value")
+_T = TypeVar("_T", bound="_SchedulerPart")
 
 
-class _Value(Struct, frozen=True, rename="camel"):
+class _SchedulerPart(Struct, frozen=True, rename="camel"):
     """A part of the file. Unknown fields are ignored, and null means absent."""
 
 
-class _Plugin(_Value, frozen=True):
+class _Plugin(_SchedulerPart, frozen=True):
     name: str = ""
 
 
-class _PluginSet(_Value, frozen=True):
+class _PluginSet(_SchedulerPart, frozen=True):
     enabled: tuple[_Plugin, ...] | None = None
     disabled: tuple[_Plugin, ...] | None = None
 
@@ -43,33 +43,33 @@ class _PluginSet(_Value, frozen=True):
         return {plugin.name for plugin in self.enabled or ()}, {plugin.name for plugin in self.disabled or ()}
 
 
-class _Plugins(_Value, frozen=True):
+class _Plugins(_SchedulerPart, frozen=True):
     filter: _PluginSet | None = None
     multi_point: _PluginSet | None = None
 
 
-class _PluginConfig(_Value, frozen=True):
+class _PluginConfig(_SchedulerPart, frozen=True):
     name: str = ""
     args: Mapping[str, object] | None = None
 
 
-class _Profile(_Value, frozen=True):
+class _Profile(_SchedulerPart, frozen=True):
     scheduler_name: str | None = None
     plugins: _Plugins | None = None
     plugin_config: tuple[_PluginConfig, ...] | None = None
 
 
-class _File(_Value, frozen=True):
+class _SchedulerFile(_SchedulerPart, frozen=True):
     api_version: str | None = None
     kind: str | None = None
     profiles: tuple[_Profile, ...] | None = None
 
 
-class _AffinityArgs(_Value, frozen=True):
+class _AffinityArgs(_SchedulerPart, frozen=True):
     added_affinity: NodeAffinity | None = None
 
 
-class _FitArgs(_Value, frozen=True):
+class _FitArgs(_SchedulerPart, frozen=True):
     ignored_resources: tuple[str, ...] | None = None
     ignored_resource_groups: tuple[str, ...] | None = None
 
@@ -80,8 +80,8 @@ def read_profiles(text: str, *, file: str) -> tuple[SchedulerProfile, ...]:
     Raises:
         ConfigError: With all faults of this file.
     """
-    reading = _Reading(read_config_document(text, file=file))
-    read = reading.part((), reading.document.value, _File)
+    reading = _ProfileReader(read_config_document(text, file=file))
+    read = reading.part((), reading.document.value, _SchedulerFile)
     if not reading.faults:
         reading.is_word("apiVersion", read.api_version, SCHEDULER_API_VERSION)
         reading.is_word("kind", read.kind, "KubeSchedulerConfiguration")
@@ -91,7 +91,7 @@ def read_profiles(text: str, *, file: str) -> tuple[SchedulerProfile, ...]:
     return profiles
 
 
-class _Reading:
+class _ProfileReader:
     def __init__(self, document: ConfigDocument) -> None:
         self.document = document
         self.faults: list[ConfigFault] = []
@@ -111,7 +111,7 @@ class _Reading:
             self.faults.append(self.document.fault((name,), f"must be {wanted}, is {shown(value)}"))
 
 
-def _profile(reading: _Reading, index: int, profile: _Profile) -> SchedulerProfile:
+def _profile(reading: _ProfileReader, index: int, profile: _Profile) -> SchedulerProfile:
     spread, affinity, fit = PodTopologySpreadArgs(defaulting_type=DefaultingType.SYSTEM), _AffinityArgs(), _FitArgs()
     for number, config in enumerate(profile.plugin_config or ()):
         path: Path = ("profiles", index, "pluginConfig", number, "args")
@@ -133,7 +133,7 @@ def _profile(reading: _Reading, index: int, profile: _Profile) -> SchedulerProfi
     )
 
 
-def _spread_args(reading: _Reading, args: Mapping[str, object] | None, path: Path) -> PodTopologySpreadArgs:
+def _spread_args(reading: _ProfileReader, args: Mapping[str, object] | None, path: Path) -> PodTopologySpreadArgs:
     try:
         spread = decode_args(msgspec.json.encode(args), f".{render_path(path[:-1])}")
     except ArgsError as error:

@@ -21,7 +21,7 @@ class ConsoleServer(BoundedThreads, WSGIServer):
 
     def __init__(self, host: str, port: int, app: WSGIApplication) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        super().__init__((host, port), _Handler)
+        super().__init__((host, port), _ConsoleHandler)
         self.set_app(app)
 
     @property
@@ -45,7 +45,7 @@ class _Answering(ServerHandler):
     server_software = "evenspread"
 
 
-class _Handler(WSGIRequestHandler):
+class _ConsoleHandler(WSGIRequestHandler):
     timeout = _PATIENCE_SECONDS
 
     def handle(self) -> None:

@@ -162,7 +162,7 @@ def controller(**given: object) -> None:
     bind = address("--health-bind", options.health_bind, _HEALTH_BIND)
     if options.kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
         raise CommandError("the controller needs a cluster: run it in a pod, or add --kubeconfig FILE")
-    policy = _Policy(options.config)
+    policy = _PolicyFile(options.config)
     server = api_server(options.kubeconfig, options.context)
     logs.configure(options.log_level, sys.stderr)
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
@@ -204,7 +204,7 @@ def _show_file(file: str, config: str | None, bind: tuple[str, int] | None) -> N
 
     if not Path(file).is_file():
         raise CommandError(f"{file}: no such file", Exit.UNREADABLE)
-    policy = _Policy(config)()
+    policy = _PolicyFile(config)()
     frame = Frame(policy=policy, today=today())
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -233,7 +233,7 @@ def _show_scans(source: Source, options: ControllerOptions, bind: tuple[str, int
     _log.info("serving the console", extra={"fields": {"console": url}})
 
 
-class _Policy:
+class _PolicyFile:
     """The policy in the file. While the file has faults, the last valid policy.
 
     Raises CommandError if the file has faults at the start.

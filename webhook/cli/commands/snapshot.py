@@ -119,7 +119,7 @@ def _opened(file: str | None) -> Iterator[BinaryIO]:
         raise
 
 
-class _Size(Struct):
+class _FileSize(Struct):
     written: int = 0
     plain: int = 0
 
@@ -128,8 +128,8 @@ class _Size(Struct):
         return _bytes(self.written) + unpacked
 
 
-def _write(taken: CapturedSnapshot, target: BinaryIO, *, packed: bool) -> _Size:
-    size, before = _Size(), target.tell() if packed else 0
+def _write(taken: CapturedSnapshot, target: BinaryIO, *, packed: bool) -> _FileSize:
+    size, before = _FileSize(), target.tell() if packed else 0
     out: BinaryIO | gzip.GzipFile = target
     with contextlib.ExitStack() as stack:
         if packed:

@@ -43,7 +43,7 @@ _COLUMNS = (
 _NUMBERS = frozenset({Sort.PODS, Sort.PENDING, Sort.SKEW, Sort.LOSS})
 
 
-class ListPage(Struct, frozen=True):
+class PageNumbers(Struct, frozen=True):
     """A page of a list. ``number`` and ``pages`` count from one."""
 
     number: int
@@ -64,14 +64,14 @@ def chosen(scan: ClusterScan, query: Query) -> list[ScannedWorkload]:
     return found if order is None else sorted(found, key=order)
 
 
-def cut(rows: Sequence[_Row], query: Query, size: int = PAGE) -> tuple[Sequence[_Row], ListPage]:
+def cut(rows: Sequence[_Row], query: Query, size: int = PAGE) -> tuple[Sequence[_Row], PageNumbers]:
     """The rows of the query's page. Beyond the end, the last page."""
     pages = max(1, -(-len(rows) // size))
     number = min(query.page, pages)
-    return rows[(number - 1) * size : number * size], ListPage(number, pages, len(rows))
+    return rows[(number - 1) * size : number * size], PageNumbers(number, pages, len(rows))
 
 
-def pager(path: str, query: Query, page: ListPage) -> dict[str, object]:
+def pager(path: str, query: Query, page: PageNumbers) -> dict[str, object]:
     """The values for links to other pages."""
     return {
         "page": page.number,

@@ -35,7 +35,7 @@ _SHARED = re.compile(r"(?:^|[\s,{\[:-])[&*!]\S")
 _COMMENT = re.compile(r"(?:^|\s)#", re.MULTILINE)
 
 
-class _Change(Struct, frozen=True):
+class _Replacement(Struct, frozen=True):
     """The characters from ``start`` to before ``end`` are replaced by ``text``."""
 
     start: int
@@ -81,9 +81,9 @@ def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> lis
     return [TextEdit(min(each.start, len(data)), min(each.end, len(data)), each.text) for each in edits]
 
 
-def _joined(text: str, changes: Sequence[_Change]) -> list[_Change]:
+def _joined(text: str, changes: Sequence[_Replacement]) -> list[_Replacement]:
     """Sort the changes by position. An added line takes the place of a line removed right before it."""
-    joined: list[_Change] = []
+    joined: list[_Replacement] = []
     for each in changes:
         last = joined[-1] if joined else None
         if (
@@ -93,13 +93,13 @@ def _joined(text: str, changes: Sequence[_Change]) -> list[_Change]:
             and last.start < each.start <= last.end
             and text[each.start : last.end] in {"\n", "\r\n"}
         ):
-            joined[-1] = _Change(last.start, last.end, each.text.lstrip("\r\n") + text[each.start : last.end])
+            joined[-1] = _Replacement(last.start, last.end, each.text.lstrip("\r\n") + text[each.start : last.end])
         else:
             joined.append(each)
     return joined
 
 
-def _changes(page: Text, node: ValuePosition, before: Json, after: Json) -> Iterator[_Change]:
+def _changes(page: Text, node: ValuePosition, before: Json, after: Json) -> Iterator[_Replacement]:
     """The changes from one value to the other."""
     if _alike(before, after):
         return
@@ -122,7 +122,7 @@ def _has_place_for(after: Json, node: ValuePosition, before: Json) -> bool:
 
 def _in_mapping(
     page: Text, node: ValuePosition, before: Mapping[str, Json], after: Mapping[str, Json]
-) -> Iterator[_Change]:
+) -> Iterator[_Replacement]:
     members = {each.name: each for each in _members(page, node)}
     gone = [name for name in before if _goes(before[name], after.get(name, GONE))]
     new = [name for name in after if name not in before]
@@ -136,7 +136,7 @@ def _in_mapping(
             new.remove(name)
             gone.remove(old)
             key = _member(members, old).key
-            yield _Change(key.start, key.end, json.dumps(name) if page.json else flow_scalar(name))
+            yield _Replacement(key.start, key.end, json.dumps(name) if page.json else flow_scalar(name))
     if not gone and not new:
         return
     # Fields are added or removed below. Their neighbours decide which text may change.
@@ -149,7 +149,9 @@ def _in_mapping(
         whole = _replaced(page, node, fields)
         margin = " " * (node.start - page.text.rfind("\n", 0, node.start) - 1)
         break_ = line_break(page.text, line_end(page.text, node.start))
-        yield _Change(whole.start, whole.end, f"{break_}{margin}".join(one_field(*each) for each in fields.items()))
+        yield _Replacement(
+            whole.start, whole.end, f"{break_}{margin}".join(one_field(*each) for each in fields.items())
+        )
     elif _is_flow(page, node):
         added = "".join(
             _separator(page, node, order[0].key.start) + _written_member(page, *each, node) for each in fields.items()
@@ -164,7 +166,7 @@ def _goes(before: Json, after: Json) -> bool:
     return after is GONE or (isinstance(after, list) and bool(before) and all(each is GONE for each in after))
 
 
-def _in_member(page: Text, node: ValuePosition, member: _Member, before: Json, after: Json) -> Iterator[_Change]:
+def _in_member(page: Text, node: ValuePosition, member: _Member, before: Json, after: Json) -> Iterator[_Replacement]:
     """The changes in the value of one field."""
     _check_own(page.text, node, member.key, member.node)
     beside = "\n" not in page.text[member.key.end : member.node.start]
@@ -181,9 +183,9 @@ def _in_member(page: Text, node: ValuePosition, member: _Member, before: Json, a
     if _is_list_of_mappings(whole) and not _is_flow(page, node):
         margin = line_break(page.text, line_end(page.text, end)) + " " * column(page.text, member.key.start)
         lines = _field_lines(page, node, member.name, whole)[1:]
-        yield _Change(colon.end(), end, "".join(f"{margin}{line}" for line in lines))
+        yield _Replacement(colon.end(), end, "".join(f"{margin}{line}" for line in lines))
     else:
-        yield _Change(colon.end(), end, f" {flow(whole)}")
+        yield _Replacement(colon.end(), end, f" {flow(whole)}")
 
 
 def _is_list_of_mappings(value: Json) -> bool:
@@ -235,7 +237,7 @@ def _end(page: Text, node: ValuePosition) -> int:
     return max((_end(page, each) for each in node.items or ()), default=node.end)
 
 
-def _replaced(page: Text, node: ValuePosition, after: Json) -> _Change:
+def _replaced(page: Text, node: ValuePosition, after: Json) -> _Replacement:
     if page.text[node.start : node.start + 1] in {"&", "!", "*", "|", ">"} and not page.json:
         raise UneditableError("it has an anchor, a tag or a block of text")
     if node.start == node.end:
@@ -243,7 +245,7 @@ def _replaced(page: Text, node: ValuePosition, after: Json) -> _Change:
     end = _end(page, node)
     if not page.json and (node.fields is not None or node.items is not None):
         _check_plain(page.text[node.start : end])
-    return _Change(node.start, end, _written(page, without_gone(after), node))
+    return _Replacement(node.start, end, _written(page, without_gone(after), node))
 
 
 def _separator(page: Text, node: ValuePosition, first: int) -> str:
@@ -262,7 +264,7 @@ def _check_plain(text: str) -> None:
 
 def _in_brackets(
     page: Text, spans: Sequence[tuple[int, int]], removed: Collection[int], added: str
-) -> Iterator[_Change]:
+) -> Iterator[_Replacement]:
     """Remove entries in brackets, each with a comma, and add new ones after the last remaining entry."""
     last = len(spans) - 1
     # Entries after the last remaining one take their commas along.
@@ -271,15 +273,15 @@ def _in_brackets(
     for place, (start, _) in enumerate(spans[:last]):
         if place in removed:
             _check_no_comment(page.text[start : spans[place + 1][0]])
-            yield _Change(start, spans[place + 1][0], "")
+            yield _Replacement(start, spans[place + 1][0], "")
     _check_no_comment(page.text[spans[last][1] : spans[-1][1]])
     if last < len(spans) - 1 or added:
-        yield _Change(spans[last][1], spans[-1][1], added)
+        yield _Replacement(spans[last][1], spans[-1][1], added)
 
 
 def _on_lines(
     page: Text, node: ValuePosition, order: Sequence[_Member], removed: Collection[int], fields: Mapping[str, Json]
-) -> Iterator[_Change]:
+) -> Iterator[_Replacement]:
     """Remove the lines of some block fields, and add new lines after the last remaining field."""
     text = page.text
     if not all(_begins_line(text, each) for each in order[1:]):
@@ -290,18 +292,18 @@ def _on_lines(
         if place or _begins_line(text, order[0]):
             line = text.rfind("\n", 0, order[place].key.start) + 1
             if place > stays or _begins_line(text, order[0]):
-                yield _Change(line, end, "") if text[end - 1] == "\n" else _Change(line - 1, end, "")
+                yield _Replacement(line, end, "") if text[end - 1] == "\n" else _Replacement(line - 1, end, "")
         else:
             # The first field shares a line with the item's hyphen. The next field moves up to it.
             _check_no_comment(text[end : order[stays].key.start])
-            yield _Change(order[0].key.start, order[stays].key.start, "")
+            yield _Replacement(order[0].key.start, order[stays].key.start, "")
     if fields:
         behind = order[max(place for place in range(len(order)) if place not in removed)]
         margin = " " * (order[0].key.start - text.rfind("\n", 0, order[0].key.start) - 1)
         end = line_end(text, behind.end)
         lines = (line for each in fields.items() for line in _field_lines(page, node, *each))
         added = "".join(f"{line_break(text, end)}{margin}{line}" for line in lines)
-        yield _Change(end, end, added)
+        yield _Replacement(end, end, added)
 
 
 def _begins_line(text: str, member: _Member) -> bool:
@@ -321,7 +323,7 @@ def _whole_lines(text: str, end: int) -> int:
     return rest.end()
 
 
-def _in_list(page: Text, node: ValuePosition, before: Sequence[Json], after: Sequence[Json]) -> Iterator[_Change]:
+def _in_list(page: Text, node: ValuePosition, before: Sequence[Json], after: Sequence[Json]) -> Iterator[_Replacement]:
     items = node.items or []
     gone = [place for place, each in enumerate(after[: len(before)]) if _goes(before[place], each)]
     new = [without_gone(each) for each in after[len(before) :]]
@@ -353,14 +355,14 @@ def _dash(page: Text, item: ValuePosition) -> int:
     return dash
 
 
-def _without_item(page: Text, node: ValuePosition, place: int) -> _Change:
+def _without_item(page: Text, node: ValuePosition, place: int) -> _Replacement:
     item = (node.items or [])[place]
     line = page.text.rfind("\n", 0, _dash(page, item)) + 1
     end = _whole_lines(page.text, _end(page, item))
-    return _Change(line, end, "") if page.text[end - 1] == "\n" else _Change(line - 1, end, "")
+    return _Replacement(line, end, "") if page.text[end - 1] == "\n" else _Replacement(line - 1, end, "")
 
 
-def _with_items(page: Text, node: ValuePosition, new: Sequence[Json]) -> _Change:
+def _with_items(page: Text, node: ValuePosition, new: Sequence[Json]) -> _Replacement:
     text, last = page.text, (node.items or [])[-1]
     dash = _dash(page, last)
     margin = " " * (dash - text.rfind("\n", 0, dash) - 1)
@@ -368,7 +370,7 @@ def _with_items(page: Text, node: ValuePosition, new: Sequence[Json]) -> _Change
     lines = (
         line for each in new for line in (block_lines([each]) if text[last.start] not in "{[" else [f"- {flow(each)}"])
     )
-    return _Change(end, end, "".join(f"{line_break(text, end)}{margin}{line}" for line in lines))
+    return _Replacement(end, end, "".join(f"{line_break(text, end)}{margin}{line}" for line in lines))
 
 
 def _written(page: Text, value: Json, near: ValuePosition) -> str:

@@ -16,7 +16,7 @@ _CONTEXT = 3  # lines around a change
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 
-class _Change(Struct, frozen=True):
+class _LineChange(Struct, frozen=True):
     """Replace the ``old`` lines from ``first`` (from 0) by the ``new`` lines."""
 
     first: int
@@ -62,7 +62,7 @@ def _quoted(name: str) -> str:
     return f'"{"".join(letters)}"'
 
 
-def _changes(data: bytes, lines: Sequence[bytes], edits: Sequence[TextEdit]) -> Iterator[_Change]:
+def _changes(data: bytes, lines: Sequence[bytes], edits: Sequence[TextEdit]) -> Iterator[_LineChange]:
     """The edits as changes of whole lines. Edits of one line become one change."""
     starts = [0]
     for line in lines:
@@ -81,7 +81,7 @@ def _changes(data: bytes, lines: Sequence[bytes], edits: Sequence[TextEdit]) -> 
         yield _trimmed(first, lines[first : end + 1], _LINE.findall(b"".join(block)))
 
 
-def _trimmed(first: int, old: Sequence[bytes], new: Sequence[bytes]) -> _Change:
+def _trimmed(first: int, old: Sequence[bytes], new: Sequence[bytes]) -> _LineChange:
     """The change without equal lines at its start and its end."""
     same = 0
     while same < min(len(old), len(new)) and old[same] == new[same]:
@@ -89,12 +89,12 @@ def _trimmed(first: int, old: Sequence[bytes], new: Sequence[bytes]) -> _Change:
     tail = 0
     while tail < min(len(old), len(new)) - same and old[-1 - tail] == new[-1 - tail]:
         tail += 1
-    return _Change(first + same, [*old[same : len(old) - tail]], [*new[same : len(new) - tail]])
+    return _LineChange(first + same, [*old[same : len(old) - tail]], [*new[same : len(new) - tail]])
 
 
-def _groups(changes: Sequence[_Change]) -> Iterator[list[_Change]]:
+def _groups(changes: Sequence[_LineChange]) -> Iterator[list[_LineChange]]:
     """Group the changes into hunks. Changes with touching context lines share a hunk."""
-    group: list[_Change] = []
+    group: list[_LineChange] = []
     for change in changes:
         # The context of two hunks must not overlap.
         if group and change.first - group[-1].end > 2 * _CONTEXT:

@@ -223,7 +223,7 @@ class Duplicate(Struct, frozen=True, gc=False):
     index: int
 
 
-class Reading(Struct, frozen=True):
+class YamlValue(Struct, frozen=True):
     """The value of a document, with notes.
 
     Attributes:
@@ -236,10 +236,10 @@ class Reading(Struct, frozen=True):
     trailing: int | None = None
 
 
-def read_document(text: bytes) -> Reading:
+def read_document(text: bytes) -> YamlValue:
     """Read one document. Raises UnreadableDocumentError."""
     try:
-        return _Reader(text).read()
+        return _DocumentBuilder(text).read()
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         parts = (str(part) for part in (error.problem, error.context) if part)
@@ -281,7 +281,7 @@ class _Key(Enum):
     MERGE = 2  # in a mapping, after ``<<``
 
 
-class _Frame:
+class _OpenNode:
     """An unfinished mapping or sequence. ``key`` is the current key, or the frame's state."""
 
     __slots__ = ("anchor", "decoded", "flow", "key", "merged", "size", "value")
@@ -298,7 +298,7 @@ class _Frame:
         self.size = size
 
 
-class _Reader:
+class _DocumentBuilder:
     """Builds the value of one document from its events, without recursion.
 
     ``_decoded`` counts go-yaml's decode operations. Its limit on aliases is a share of them. ``_size`` counts the
@@ -308,7 +308,7 @@ class _Reader:
     def __init__(self, text: bytes) -> None:
         self._parser = CParser(text)
         self._root: Json = None
-        self._stack: list[_Frame] = []
+        self._stack: list[_OpenNode] = []
         self._anchors: dict[str, _Anchor] = {}
         self._duplicates: list[Duplicate] = []
         self._decoded = 1
@@ -316,7 +316,7 @@ class _Reader:
         self._size = 0
         self._size_from_aliases = 0
 
-    def read(self) -> Reading:
+    def read(self) -> YamlValue:
         """Read to the end of the stream."""
         next_event = self._parser.get_event
         handlers: dict[type, Callable[[Any], None]] = {
@@ -336,8 +336,8 @@ class _Reader:
                 except UnreadableDocumentError as error:
                     raise UnreadableDocumentError(error.message, _index(event)) from None
             elif isinstance(event, StreamEndEvent):
-                return Reading(None)
-        return Reading(self._root, tuple(self._duplicates), self._trailing(event))
+                return YamlValue(None)
+        return YamlValue(self._root, tuple(self._duplicates), self._trailing(event))
 
     def _trailing(self, last: Event) -> int | None:
         try:
@@ -389,7 +389,7 @@ class _Reader:
             frame.merged.discard(frame.key)  # overriding a merged key is fine, but only once
             frame.key = _Key.NEXT
 
-    def _merge(self, frame: _Frame, value: Json, aliased: bool) -> None:  # Any: raw JSON
+    def _merge(self, frame: _OpenNode, value: Json, aliased: bool) -> None:  # Any: raw JSON
         """Merge like go-yaml v2: override fields before the merge key. In a list, the first mapping wins."""
         listed = isinstance(value, list) and not aliased
         mappings = value if listed else [value]
@@ -409,7 +409,7 @@ class _Reader:
         if event.anchor is not None:
             anchor = self._anchors[event.anchor] = _Anchor()
         value: dict[str, Any] | list[Any] = {} if isinstance(event, MappingStartEvent) else []
-        self._stack.append(_Frame(value, anchor, self._decoded, self._size, bool(event.flow_style)))
+        self._stack.append(_OpenNode(value, anchor, self._decoded, self._size, bool(event.flow_style)))
         self._decoded += 1
 
     def _end(self, event: MappingEndEvent | SequenceEndEvent) -> None:

@@ -17,7 +17,7 @@ _READ, _LISTED = ("list", "watch"), ("list",)
 _REPORTS = {ReportApi.OPEN_REPORTS: "reports", ReportApi.POLICY_REPORTS: "policyreports"}
 
 
-class _Need(NamedTuple):
+class _NeededVerbs(NamedTuple):
     """Required verbs on a resource, in all namespaces."""
 
     group: str
@@ -36,7 +36,7 @@ class _Role(NamedTuple):
     """
 
     deployment: Object
-    needs: Sequence[_Need]
+    needs: Sequence[_NeededVerbs]
     stopped: str
     degraded: str
 
@@ -62,11 +62,11 @@ def _watched(facts: InstallationFacts) -> list[Resource]:
     return [resource for resource in resources if resource.name and not resource.extension]
 
 
-def _need(resource: Resource, verbs: tuple[str, ...]) -> _Need:
-    return _Need(group_of(resource.api_versions[0]), resource.name, verbs)
+def _need(resource: Resource, verbs: tuple[str, ...]) -> _NeededVerbs:
+    return _NeededVerbs(group_of(resource.api_versions[0]), resource.name, verbs)
 
 
-def _scan_needs(facts: InstallationFacts, controller: Object) -> Iterator[_Need]:
+def _scan_needs(facts: InstallationFacts, controller: Object) -> Iterator[_NeededVerbs]:
     """Permissions for scans, and for the reports and events in the controller's arguments."""
     known = _watched(facts)
     yield from (_need(resource, _READ) for resource in known)
@@ -74,9 +74,9 @@ def _scan_needs(facts: InstallationFacts, controller: Object) -> Iterator[_Need]
     yield from (_need(resource, _LISTED) for resource in map(native, NATIVE) if resource.name not in names)
     api = report_api(facts)
     if api is not None and "--no-reports" not in arguments(controller):
-        yield _Need(group_of(api), _REPORTS[api], REPORT_VERBS)
+        yield _NeededVerbs(group_of(api), _REPORTS[api], REPORT_VERBS)
     if "--no-events" not in arguments(controller):
-        yield _Need("events.k8s.io", "events", ("create", "patch"))
+        yield _NeededVerbs("events.k8s.io", "events", ("create", "patch"))
 
 
 def _judged(facts: InstallationFacts, role: _Role) -> Diagnosis:
@@ -123,7 +123,7 @@ def _rules(facts: InstallationFacts, account: str, user: str) -> tuple[Object, .
     return tuple(rule for name in sorted(bound & roles.keys()) for rule in at(roles[name], "rules", default=()))
 
 
-def _allows(rule: Object, need: _Need, verb: str) -> bool:
+def _allows(rule: Object, need: _NeededVerbs, verb: str) -> bool:
     wanted = (("apiGroups", need.group), ("resources", need.resource), ("verbs", verb))
     allowed = [(at(rule, field, default=()), value) for field, value in wanted]
     return not at(rule, "resourceNames") and all(value in values or "*" in values for values, value in allowed)

@@ -37,7 +37,7 @@ def read_facts(live: LiveCluster, *, namespace: str, today: str) -> Installation
         namespace: Namespace of the installation, unless a webhook configuration names it. Empty for any.
         today: ISO date, for expired exemptions.
     """
-    reader = _Reader(live.server)
+    reader = _FactReader(live.server)
     configurations = reader.configurations()
     place, name = _place(configurations, namespace)
     deployment = reader.deployment(place, name)
@@ -67,7 +67,7 @@ def _place(configurations: Read[tuple[Object, ...]], namespace: str) -> tuple[st
     return namespace, ""
 
 
-class _Reader:
+class _FactReader:
     def __init__(self, server: ApiServer) -> None:
         self._server = server
         self.clock: datetime | None = None  # the API server's time, from its last answer

@@ -38,13 +38,13 @@ class _Meta(Struct, frozen=True, rename="camel"):
     deletion_timestamp: str | None = None
 
 
-class _Spec(Struct, frozen=True, rename="camel"):
+class _BoundSpec(Struct, frozen=True, rename="camel"):
     node_name: str = ""
 
 
 class _Bound(Struct, frozen=True):
     metadata: _Meta = _Meta()
-    spec: _Spec = _Spec()
+    spec: _BoundSpec = _BoundSpec()
 
 
 _BOUND = decoder_of(_Bound)
