@@ -71,7 +71,7 @@ def published():
         "$defs": {name: {"$ref": f"#/$defs/{of.__name__}"} for name, of in DOCUMENTS.items()}
         | {"skew": {"allOf": [{"$ref": f"#/$defs/{of.__name__}"} for of in SKEW]}}
         | {
-            name: {"anyOf": [{"$ref": f"#/$defs/{of.__name__}"} for of in entries]}
+            name: {"anyOf": [{"$ref": f"#/$defs/{of.__name__.lstrip('_')}"} for of in entries]}
             for name, entries in (("check", CHECK), ("audit", AUDIT))
         }
         | definitions(*DOCUMENTS.values(), *SKEW, *AUDIT),
