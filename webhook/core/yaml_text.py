@@ -16,7 +16,7 @@ from msgspec import Struct
 # a '#' can end such a scalar, and in flow style also a bracket or a comma.
 _PLAIN_IN_FLOW = re.compile(r"[A-Za-z](?:[A-Za-z0-9_./-]*[A-Za-z0-9])?", re.ASCII)
 _PLAIN_IN_BLOCK = re.compile(r"[A-Za-z](?:[A-Za-z0-9 _./()=,;+@%'\[\]-]*[A-Za-z0-9_./()%'\]])?", re.ASCII)
-Collection = Mapping[str, object] | Sequence[object]
+_Collection = Mapping[str, object] | Sequence[object]
 # Words that some reader takes for a boolean or null.
 _NO_TEXT = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 
@@ -64,7 +64,7 @@ def block(value: object) -> str:
     return "".join(f"{line}\n" for line in block_lines(value)) if _nested(value) else f"{block_scalar(value)}\n"
 
 
-def block_lines(value: Collection, *, indent: int = 0) -> Iterator[str]:
+def block_lines(value: _Collection, *, indent: int = 0) -> Iterator[str]:
     """Yield the lines of a mapping or list of JSON values in block style, without line breaks.
 
     Args:
@@ -86,7 +86,7 @@ def block_lines(value: Collection, *, indent: int = 0) -> Iterator[str]:
         yield from (f"  {line}" for line in lines)
 
 
-def _nested(item: object) -> TypeGuard[Collection]:
+def _nested(item: object) -> TypeGuard[_Collection]:
     return isinstance(item, Mapping | list | tuple) and bool(item)
 
 

@@ -42,12 +42,12 @@ class LimitRangeItem(_Value, frozen=True):
         return {**(self.min or {}), **self.limits, **(self.default_request or {})}
 
 
-class LimitRangeSpec(_Value, frozen=True):
+class _LimitRangeSpec(_Value, frozen=True):
     limits: tuple[LimitRangeItem, ...] | None = None
 
 
 class LimitRange(Named, frozen=True):
-    spec: LimitRangeSpec = LimitRangeSpec()
+    spec: _LimitRangeSpec = _LimitRangeSpec()
 
     def items_of_type(self, item_type: str) -> tuple[LimitRangeItem, ...]:
         """Return the items of a type, `OF_CONTAINERS` or `OF_PODS`."""
@@ -60,13 +60,13 @@ class PriorityClass(Named, frozen=True):
     preemption_policy: str = PREEMPTS
 
 
-class RuntimeOverhead(_Value, frozen=True):
+class _RuntimeOverhead(_Value, frozen=True):
     """The API type ``Overhead``."""
 
     pod_fixed: Amounts | None = None
 
 
-class RuntimeScheduling(_Value, frozen=True):
+class _RuntimeScheduling(_Value, frozen=True):
     """The API type ``Scheduling``."""
 
     node_selector: Mapping[str, str] | None = None
@@ -74,5 +74,5 @@ class RuntimeScheduling(_Value, frozen=True):
 
 
 class RuntimeClass(Named, frozen=True):
-    overhead: RuntimeOverhead | None = None
-    scheduling: RuntimeScheduling | None = None
+    overhead: _RuntimeOverhead | None = None
+    scheduling: _RuntimeScheduling | None = None

@@ -41,7 +41,7 @@ _MAX_LENGTH = 2_100
 _CACHED_LENGTH = 32
 
 
-class Quantity(Struct, frozen=True, gc=False):
+class _Quantity(Struct, frozen=True, gc=False):
     """A number ``unscaled * 10**exponent``, not normalised.
 
     So it overflows like upstream's: ``100E`` is 100 * 10**18, and its value is 0.
@@ -72,7 +72,7 @@ class Quantity(Struct, frozen=True, gc=False):
         return self.unscaled * _ten(min(self.exponent, _MAX_EXPONENT) - _NANO)
 
 
-def quantity_from_nanos(nanos: int) -> Quantity:
+def quantity_from_nanos(nanos: int) -> _Quantity:
     """Convert a sum in nanos (10**-9), of any size, to a quantity.
 
     Up to 18 significant digits use the 64-bit form, which overflows like upstream's. Longer numbers use the wide form.
@@ -84,11 +84,11 @@ def quantity_from_nanos(nanos: int) -> Quantity:
         step = 100 if unscaled % _HUNDRED_ZEROS == 0 else 1
         unscaled, exponent = unscaled // _ten(step), exponent + step
     if abs(unscaled) < _ten(_SAFE_DIGITS):
-        return Quantity(unscaled, exponent)
-    return Quantity(nanos, _NANO, wide=True)
+        return _Quantity(unscaled, exponent)
+    return _Quantity(nanos, _NANO, wide=True)
 
 
-def parse_quantity(written: str | float) -> Quantity:
+def parse_quantity(written: str | float) -> _Quantity:
     """Read a quantity from JSON: a string or a bare number.
 
         >>> parse_quantity("1500m").value
@@ -104,7 +104,7 @@ def parse_quantity(written: str | float) -> Quantity:
 
 
 @lru_cache(maxsize=1024)  # Entries take up to 500 bytes, for a quantity like 1e9999.
-def _parse(text: str) -> Quantity:
+def _parse(text: str) -> _Quantity:
     """Split the text, and choose between upstream's two forms. Source: quantity.go ``ParseQuantity``."""
     match = _TEXT.fullmatch(text) if 0 < len(text) <= _MAX_LENGTH else None
     if match is None:
@@ -123,7 +123,7 @@ def _parse(text: str) -> Quantity:
     scale -= len(fraction)
     if precision >= 0 and scale >= _NANO:
         unscaled = int(digits + fraction) * mantissa
-        return Quantity(-unscaled if number.startswith("-") else unscaled, scale)
+        return _Quantity(-unscaled if number.startswith("-") else unscaled, scale)
     return _wide(number, fraction, base, exponent)
 
 
@@ -140,7 +140,7 @@ def _interpret(suffix: str) -> tuple[int, int]:
     return 10, (int(match[1]) + 2**31) % 2**32 - 2**31
 
 
-def _wide(number: str, fraction: str, base: int, exponent: int) -> Quantity:
+def _wide(number: str, fraction: str, base: int, exponent: int) -> _Quantity:
     """Build the arbitrary-precision form, rounded away from zero to nanos.
 
     Binary suffixes are capped at 2**63 - 1.
@@ -161,10 +161,10 @@ def _wide(number: str, fraction: str, base: int, exponent: int) -> Quantity:
         scale = _NANO
     if base == 2 and unscaled > MAX_INT64 * _ten(-scale):
         unscaled, scale = MAX_INT64, 0
-    return Quantity(-unscaled if number.startswith("-") else unscaled, scale, wide=True)
+    return _Quantity(-unscaled if number.startswith("-") else unscaled, scale, wide=True)
 
 
-def _scaled(quantity: Quantity, exponent: int) -> int:
+def _scaled(quantity: _Quantity, exponent: int) -> int:
     """Scale to ``10**exponent`` with upstream's rounding and overflow. Source: amount.go ``AsScaledInt64``."""
     shift = quantity.exponent - exponent
     if quantity.wide:

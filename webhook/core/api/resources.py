@@ -400,7 +400,7 @@ def _rounded(name: str, nanos: int) -> int:
     amount = -(-nanos // (_NANO_PER_MILLI if name == CPU else _NANO))
     if abs(amount) <= MAX_INT64:
         return amount
-    # Beyond 64 bits, `Quantity` overflows like upstream.
+    # Beyond 64 bits, quantities overflow like upstream.
     quantity = quantity_from_nanos(nanos)
     return quantity.milli if name == CPU else quantity.value
 

@@ -23,7 +23,7 @@ class _Written(Struct, frozen=True, kw_only=True, rename="camel"):
     """Base class of a SpreadGroup's parts."""
 
 
-class ShardRule(_Written, frozen=True, gc=False):
+class _ShardRule(_Written, frozen=True, gc=False):
     """The label with the shard's name, and where shards stay apart.
 
     ``never_share`` is a topology key or ``both``.
@@ -33,20 +33,20 @@ class ShardRule(_Written, frozen=True, gc=False):
     never_share: str | None = None
 
 
-class Expected(_Written, frozen=True, gc=False):
+class _Expected(_Written, frozen=True, gc=False):
     """The expected number of pods."""
 
     shards: Int32
     pods_per_shard: Int32
 
 
-class PlanFor(_Written, frozen=True, gc=False):
+class _PlanFor(_Written, frozen=True, gc=False):
     """The largest number of shards with unchanged derived fields."""
 
     shards: Int32
 
 
-class RequiredDomains(_Written, frozen=True):
+class _RequiredDomains(_Written, frozen=True):
     """The only domains for the pods."""
 
     topology_key: str
@@ -67,10 +67,10 @@ class GroupSpec(_Written, frozen=True):
     """The author's part of the group."""
 
     selector: LabelSelector
-    shard: ShardRule
-    expected: Expected
-    plan_for: PlanFor | None = None
-    required_domains: RequiredDomains | None = None
+    shard: _ShardRule
+    expected: _Expected
+    plan_for: _PlanFor | None = None
+    required_domains: _RequiredDomains | None = None
     caps: Annotated[tuple[WrittenCap, ...], Meta(max_length=8)] = ()
     delivery: str | None = None
 

@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 MAX_INT64 = 2**63 - 1
 INT64_DIGITS = 19  # decimal digits of MAX_INT64
-Int64 = Annotated[int, Meta(ge=-MAX_INT64 - 1, le=MAX_INT64)]
+_Int64 = Annotated[int, Meta(ge=-MAX_INT64 - 1, le=MAX_INT64)]
 # Canonical JSON writes quantities as text. Kubernetes also decodes bare numbers.
 WrittenQuantity = str | int | float
 
@@ -176,7 +176,7 @@ class Toleration(_Value, frozen=True, gc=False):
     operator: str | None = None
     value: str | None = None
     effect: str | None = None
-    toleration_seconds: Int64 | None = None
+    toleration_seconds: _Int64 | None = None
 
 
 class ResourceRequirements(_Value, frozen=True):

@@ -21,7 +21,7 @@ BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 BETA_ARCH = "beta.kubernetes.io/arch"
 BETA_OS = "beta.kubernetes.io/os"
-BETA_INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
+_BETA_INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
 MASTER = "node-role.kubernetes.io/master"
 # Karpenter's labels. PROVISIONER is the name before release 0.32.
 NODE_POOL = "karpenter.sh/nodepool"
@@ -31,7 +31,7 @@ CAPACITY_TYPE = "karpenter.sh/capacity-type"
 SUCCESSORS = {
     BETA_ZONE: ZONE,
     BETA_REGION: REGION,
-    BETA_INSTANCE_TYPE: INSTANCE_TYPE,
+    _BETA_INSTANCE_TYPE: INSTANCE_TYPE,
     BETA_ARCH: ARCH,
     BETA_OS: OS,
 }
@@ -48,14 +48,14 @@ TAINT_MEMORY_PRESSURE = "node.kubernetes.io/memory-pressure"
 TAINT_DISK_PRESSURE = "node.kubernetes.io/disk-pressure"
 TAINT_PID_PRESSURE = "node.kubernetes.io/pid-pressure"
 TAINT_NETWORK_UNAVAILABLE = "node.kubernetes.io/network-unavailable"
-TAINT_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-TAINT_UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
-TAINT_SHUTDOWN = "node.cloudprovider.kubernetes.io/shutdown"
-TAINT_TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
-TAINT_DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
-TAINT_KARPENTER_DISRUPTED = "karpenter.sh/disrupted"
-TAINT_KARPENTER_DISRUPTION = "karpenter.sh/disruption"
-TAINT_KARPENTER_UNREGISTERED = "karpenter.sh/unregistered"
+_TAINT_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+_TAINT_UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
+_TAINT_SHUTDOWN = "node.cloudprovider.kubernetes.io/shutdown"
+_TAINT_TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
+_TAINT_DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
+_TAINT_KARPENTER_DISRUPTED = "karpenter.sh/disrupted"
+_TAINT_KARPENTER_DISRUPTION = "karpenter.sh/disruption"
+_TAINT_KARPENTER_UNREGISTERED = "karpenter.sh/unregistered"
 
 NODE_STATES: Mapping[str, str] = {
     TAINT_NOT_READY: "not ready",
@@ -65,14 +65,14 @@ NODE_STATES: Mapping[str, str] = {
     TAINT_DISK_PRESSURE: "under disk pressure",
     TAINT_PID_PRESSURE: "under PID pressure",
     TAINT_NETWORK_UNAVAILABLE: "without a network",
-    TAINT_OUT_OF_SERVICE: "out of service",
-    TAINT_UNINITIALIZED: "not initialized by its cloud provider",
-    TAINT_SHUTDOWN: "shut down",
-    TAINT_TO_BE_DELETED: "being removed by the cluster autoscaler",
-    TAINT_DELETION_CANDIDATE: "about to be removed by the cluster autoscaler",
-    TAINT_KARPENTER_DISRUPTED: "being removed by Karpenter",
-    TAINT_KARPENTER_DISRUPTION: "being removed by Karpenter",
-    TAINT_KARPENTER_UNREGISTERED: "not registered yet",
+    _TAINT_OUT_OF_SERVICE: "out of service",
+    _TAINT_UNINITIALIZED: "not initialized by its cloud provider",
+    _TAINT_SHUTDOWN: "shut down",
+    _TAINT_TO_BE_DELETED: "being removed by the cluster autoscaler",
+    _TAINT_DELETION_CANDIDATE: "about to be removed by the cluster autoscaler",
+    _TAINT_KARPENTER_DISRUPTED: "being removed by Karpenter",
+    _TAINT_KARPENTER_DISRUPTION: "being removed by Karpenter",
+    _TAINT_KARPENTER_UNREGISTERED: "not registered yet",
 }
 """Temporary taints of nodes that start, fail, upgrade or leave, each with its state in words.
 

@@ -71,14 +71,14 @@ class PodSource(Struct, frozen=True, kw_only=True):
     applied: bool = False
 
 
-class NextPod(Struct, frozen=True, kw_only=True):
+class _NextPod(Struct, frozen=True, kw_only=True):
     """A pod as its controller sends it, with its existing or future owners."""
 
     template: PodTemplate
     owners: tuple[Owner, ...] = ()
 
 
-class AdmittedPod(Struct, frozen=True):
+class _AdmittedPod(Struct, frozen=True):
     """A pod as the scheduler gets it.
 
     Attributes:
@@ -92,7 +92,7 @@ class AdmittedPod(Struct, frozen=True):
     unknown: tuple[str, ...] = ()
 
 
-class ComingPod(AdmittedPod, frozen=True, kw_only=True, dict=True):
+class ComingPod(_AdmittedPod, frozen=True, kw_only=True, dict=True):
     """The next pod of a source.
 
     Attributes:
@@ -123,7 +123,7 @@ def coming_pod(source: PodSource, within: Context, *, posted: bool = True) -> Co
     return ComingPod(*astuple(ready), source=source, sent=sent.template, within=around)
 
 
-def after_admission(template: PodTemplate, namespace: str, within: Context, *, posted: bool = True) -> AdmittedPod:
+def after_admission(template: PodTemplate, namespace: str, within: Context, *, posted: bool = True) -> _AdmittedPod:
     """Apply admission to a pod.
 
     Args:
@@ -137,7 +137,7 @@ def after_admission(template: PodTemplate, namespace: str, within: Context, *, p
     status = template.status if isinstance(template, Pod) else None
     pod = Pod(metadata=replace(meta, namespace=meta.namespace or namespace), spec=spec, status=status)
     if not posted:
-        return AdmittedPod(as_created(pod, version), injected)
+        return _AdmittedPod(as_created(pod, version), injected)
     facts = facts_for(pod, index)
     if policy.defaults.injects:
         # kube-apiserver runs its own plugins before webhooks, so injection sees the node selector of a RuntimeClass.
@@ -146,14 +146,14 @@ def after_admission(template: PodTemplate, namespace: str, within: Context, *, p
         injected = result if isinstance(result, Injection | Skip) else None
         if isinstance(result, Injection):
             pod = replace(pod, spec=replace(spec, topology_spread_constraints=result.constraints))
-    return AdmittedPod(as_created(pod, version, facts), injected, facts.unknown)
+    return _AdmittedPod(as_created(pod, version, facts), injected, facts.unknown)
 
 
-def next_pod(source: PodSource, index: ReadOnlyIndex) -> NextPod:
+def next_pod(source: PodSource, index: ReadOnlyIndex) -> _NextPod:
     """Build the next pod of a template. A Pod is its own template."""
     workload, written, namespace = source.workload, source.template.template, source.namespace
     if workload.is_pod:
-        return NextPod(template=written)
+        return _NextPod(template=written)
     uid = workload.meta.uid or placeholder(workload, "uid")
     own = replace(workload.meta, namespace=namespace, uid=uid, name=name_of(workload))
     owner = Owner(
@@ -180,7 +180,7 @@ def next_pod(source: PodSource, index: ReadOnlyIndex) -> NextPod:
         owner_references=(reference_to(child.owner),),
     )
     owners = (owner,) if child.owner is owner else (owner, child.owner)
-    return NextPod(template=replace(written, metadata=meta), owners=owners)
+    return _NextPod(template=replace(written, metadata=meta), owners=owners)
 
 
 class _Child(NamedTuple):

@@ -32,7 +32,7 @@ _MOST_CHOSEN = 4  # with more hard constraints, there are too many subsets to tr
 _RECORD = "{"  # the first character of a record; values from the pod's author never start with it
 
 
-class FallbackRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _FallbackRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The annotation ``evenspread.io/fallback``: topology keys of softened and removed constraints."""
 
     softened: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Fallback(Struct, frozen=True, kw_only=True):
     """All constraints of a pod after softening. ``patch`` is empty unless the mode is ``inject``."""
 
     constraints: tuple[SpreadConstraint, ...]
-    record: FallbackRecord
+    record: _FallbackRecord
     patch: tuple[Operation, ...] = ()
 
 
@@ -104,7 +104,7 @@ def _patched(  # noqa: PLR0913, PLR0917 each is a fact of its own
 ) -> Fallback | None:
     """Return the fallback, with operations on the pod as patched by ``injected``."""
     keys = {each: constraints[each.index].topology_key or "" for each in changes}
-    record = FallbackRecord(
+    record = _FallbackRecord(
         softened=tuple(key for each, key in keys.items() if each.field == WHEN_UNSATISFIABLE),
         removed=tuple(key for each, key in keys.items() if not each.field),
     )

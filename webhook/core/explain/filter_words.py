@@ -18,7 +18,7 @@ from webhook.core.scheduler.plugins.volume_restrictions import VOLUME_RESTRICTIO
 from webhook.core.scheduler.plugins.volume_zone import VOLUME_ZONE
 
 
-class FilterWords(Struct, frozen=True):
+class _FilterWords(Struct, frozen=True):
     """The words for a filter.
 
     Attributes:
@@ -40,19 +40,19 @@ PART_WORDS: Mapping[str, str] = {
     "volumes": "its volumes",
     "pods": "affinity between pods",
 }
-FILTER_WORDS: Mapping[str, FilterWords] = {
-    NODE_NAME: FilterWords("of another name", ("selection",)),
-    NODE_UNSCHEDULABLE: FilterWords("cordoned", ("cordons",)),
-    TAINT_TOLERATION: FilterWords("tainted", ("taints",)),
-    NODE_AFFINITY: FilterWords("not selected", ("selection",)),
-    NODE_PORTS: FilterWords("with the port taken", ("room",)),
-    NODE_RESOURCES_FIT: FilterWords("", ("room",)),
-    VOLUME_RESTRICTIONS: FilterWords("by its volumes", ("volumes",)),
-    NODE_VOLUME_LIMITS: FilterWords("by its volumes", ("room", "volumes")),
-    VOLUME_BINDING: FilterWords("by its volumes", ("volumes",)),
-    VOLUME_ZONE: FilterWords("by its volumes", ("volumes",)),
-    pod_topology_spread.POD_TOPOLOGY_SPREAD: FilterWords("over the limit", ("spread",)),
-    INTER_POD_AFFINITY: FilterWords("by pod affinity", ("pods",)),
+FILTER_WORDS: Mapping[str, _FilterWords] = {
+    NODE_NAME: _FilterWords("of another name", ("selection",)),
+    NODE_UNSCHEDULABLE: _FilterWords("cordoned", ("cordons",)),
+    TAINT_TOLERATION: _FilterWords("tainted", ("taints",)),
+    NODE_AFFINITY: _FilterWords("not selected", ("selection",)),
+    NODE_PORTS: _FilterWords("with the port taken", ("room",)),
+    NODE_RESOURCES_FIT: _FilterWords("", ("room",)),
+    VOLUME_RESTRICTIONS: _FilterWords("by its volumes", ("volumes",)),
+    NODE_VOLUME_LIMITS: _FilterWords("by its volumes", ("room", "volumes")),
+    VOLUME_BINDING: _FilterWords("by its volumes", ("volumes",)),
+    VOLUME_ZONE: _FilterWords("by its volumes", ("volumes",)),
+    pod_topology_spread.POD_TOPOLOGY_SPREAD: _FilterWords("over the limit", ("spread",)),
+    INTER_POD_AFFINITY: _FilterWords("by pod affinity", ("pods",)),
 }
 
 # The filters of each part.

@@ -185,10 +185,10 @@ def _ports(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
 def _resources(_: Cycle, alone: Verdict, __: ReadOnlyIndex | None) -> _Named:
     for status, nodes in alone.failed:
         for reason in status.reasons:
-            yield ("full of pods" if reason == TOO_MANY_PODS else f"short of {short_of(reason)}"), nodes
+            yield ("full of pods" if reason == TOO_MANY_PODS else f"short of {_short_of(reason)}"), nodes
 
 
-def short_of(reason: str) -> str:
+def _short_of(reason: str) -> str:
     """The resource named by a reason of NodeResourcesFit."""
     return PODS if reason == TOO_MANY_PODS else reason.removeprefix("Insufficient ")
 

@@ -24,7 +24,7 @@ EFFORT = Effort(states=4_000)
 _MOST_LED = 8  # domains to fill, with one order each, if not all orders can be searched
 
 
-class FullestDomain(Struct, frozen=True):
+class _FullestDomain(Struct, frozen=True):
     """The fullest domain in any searched order.
 
     Attributes:
@@ -46,7 +46,7 @@ class Outlook(Simulation, frozen=True, kw_only=True):
         exact: Whether the search covered all orders. If not, a domain can get fuller than ``worst``.
     """
 
-    worst: Mapping[str, FullestDomain]
+    worst: Mapping[str, _FullestDomain]
     exact: bool
 
     @property
@@ -74,9 +74,9 @@ def simulate_orders(
 
 def _worst(
     cluster_game: ClusterGame, orders: Iterable[Sequence[Move]], columns: Mapping[str, Column]
-) -> Mapping[str, FullestDomain]:
+) -> Mapping[str, _FullestDomain]:
     """The fullest domain of each key in these orders."""
-    worst = dict.fromkeys(columns, FullestDomain("", 0))
+    worst = dict.fromkeys(columns, _FullestDomain("", 0))
     slots = cluster_game.nodes.view.slots
     for moves in orders:
         named = named_steps(cluster_game, moves)
@@ -86,7 +86,7 @@ def _worst(
                 domain = column.domain_of[slots[step.node]]
                 held[domain] += 1
                 if domain >= 0 and held[domain] > worst[key].pods:
-                    worst[key] = FullestDomain(column.values[domain], held[domain], named[:number])
+                    worst[key] = _FullestDomain(column.values[domain], held[domain], named[:number])
     return worst
 
 

@@ -22,7 +22,7 @@ from webhook.core.policy.lookup import profile_for
 from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerated_nodes, usable_nodes
 from webhook.core.scheduler.problem import take
 
-THE_CLUSTER = "the cluster"  # the name of all nodes together
+_THE_CLUSTER = "the cluster"  # the name of all nodes together
 
 
 class GroupCapacity(Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ def _zones(group: Group, index: ReadOnlyIndex) -> Mapping[str, int]:
     view = index.nodes.view()
     column = view.column(group.zone_key)
     if not group.names_zones and column.present != view.live:
-        return {THE_CLUSTER: view.live}
+        return {_THE_CLUSTER: view.live}
     return {value: column.with_value(value) for value in sorted(column.values)}
 
 

@@ -73,14 +73,14 @@ def reachable_levels(grid: Grid) -> ReachableLevels | None:
     return ReachableLevels(before, pods)
 
 
-class StuckBound(NamedTuple):
+class _StuckBound(NamedTuple):
     """A lower bound on the pods of some stuck states. ``demand`` is None if undecided."""
 
     pods: int
     demand: Demand | None
 
 
-def stuck_states(grid: Grid, reached: ReachableLevels) -> Iterator[StuckBound]:
+def stuck_states(grid: Grid, reached: ReachableLevels) -> Iterator[_StuckBound]:
     """Yield stuck states with fewer than the wanted pods, those with the fewest first."""
     tie = count()
     heap: list[tuple[int, int, Levels | Demand, bool]] = [
@@ -90,7 +90,7 @@ def stuck_states(grid: Grid, reached: ReachableLevels) -> Iterator[StuckBound]:
     while heap and heap[0][0] < grid.wanted:
         pods, _, at, is_decided = heappop(heap)
         if is_decided or grid.work < 0:
-            yield StuckBound(pods, at if isinstance(at, Demand) and is_decided else None)
+            yield _StuckBound(pods, at if isinstance(at, Demand) and is_decided else None)
             if grid.work < 0:
                 return
             continue

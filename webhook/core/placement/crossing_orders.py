@@ -12,7 +12,7 @@ from webhook.core.placement.crossing_keys import ReachableLevels, reachable_leve
 from webhook.core.placement.game import Game, Move, State
 from webhook.core.placement.grid import Demand, Grid, Levels, Position, grid_of
 
-Target = dict[Position, int]  # The new pods of each cell.
+_Target = dict[Position, int]  # The new pods of each cell.
 # The sort keys of moves: the pods in its row, the pods in its column, the cells of the column.
 _RANKS: tuple[Callable[[int, int, int], tuple[int, ...]], ...] = (
     lambda row, column, cells: (column, cells, row),
@@ -36,7 +36,7 @@ class CrossingEnds(NamedTuple):
 
     fewest: int
     most: int
-    stuck: "Order | None"
+    stuck: "_Order | None"
     fits: bool
 
 
@@ -50,7 +50,7 @@ def crossing_ends(game: Game, *, work: int, moves: int) -> CrossingEnds | None:
     if grid is None or reached is None:
         return None
     wanted = game.pod_classes[0].pods
-    most, orders = min(wanted, reached.most), Orders(grid, moves)
+    most, orders = min(wanted, reached.most), _Orders(grid, moves)
     fewest, stuck = wanted, None
     for pods, demand in islice(stuck_states(grid, reached), _STUCK_STATES):
         fewest = min(fewest, pods)  # The first one has the fewest.
@@ -69,7 +69,7 @@ def never_stuck(game: Game, work: int) -> bool:
     return grid is not None and reached is not None and next(stuck_states(grid, reached), None) is None
 
 
-def _fits(orders: "Orders", reached: ReachableLevels) -> bool:
+def _fits(orders: "_Orders", reached: ReachableLevels) -> bool:
     wanted = orders.grid.game.pod_classes[0].pods
     level = orders.level()
     if level is not None and len(level.moves) == wanted:
@@ -78,30 +78,30 @@ def _fits(orders: "Orders", reached: ReachableLevels) -> bool:
     return any(orders.toward(reached.way(goal), wanted) is not None for goal in goals[:_GOALS])
 
 
-class Order(NamedTuple):
+class _Order(NamedTuple):
     """Moves from the start, and the resulting state."""
 
     state: State
     moves: tuple[Move, ...]
-    target: Target
+    target: _Target
 
 
-class Orders:
+class _Orders:
     """Find orders on a grid. ``moves`` is the number of moves left to try."""
 
     def __init__(self, grid: Grid, moves: int) -> None:
         self.grid, self.moves = grid, moves
-        self._begin = Order(grid.game.start, (), {})
+        self._begin = _Order(grid.game.start, (), {})
 
-    def level(self) -> Order | None:
+    def level(self) -> _Order | None:
         """Try orders filling the emptiest lines first. Return the longest."""
         host = max(self.grid.cells)
         orders = [order for rank in _RANKS if (order := self._follow(self._begin, rank, host)) is not None]
         return max(orders, key=lambda each: len(each.moves), default=None)
 
-    def toward(self, way: Sequence[Levels], pods: int, end: Demand | None = None) -> Order | None:
+    def toward(self, way: Sequence[Levels], pods: int, end: Demand | None = None) -> _Order | None:
         """Find an order to this number of pods at the last levels, or to a demand."""
-        target = None if end is None else filled(end, pods)
+        target = None if end is None else _filled(end, pods)
         if end is not None and target is None:
             return None
         if target is not None and (order := self._hop(self._begin, target, way[-1][0])) is not None:
@@ -110,15 +110,15 @@ class Orders:
         for before, after in pairwise(way):
             between = self._within(self.grid.between(before, after), at.target, target)
             totals = between and self.grid.totals(between)
-            step = filled(between, totals[0]) if between and totals else None
+            step = _filled(between, totals[0]) if between and totals else None
             at = (step and self._hop(at, step, after[0])) or at
         if target is None:
             last = self._within(self.grid.between(way[-1], way[-1]), at.target, None)
             totals = last and self.grid.totals(last)
-            target = filled(last, pods) if last and totals and totals[0] <= pods <= totals[1] else None
+            target = _filled(last, pods) if last and totals and totals[0] <= pods <= totals[1] else None
         return None if target is None else self._hop(at, target, way[-1][0])
 
-    def _within(self, demand: Demand, least: Target, most: Target | None) -> Demand | None:
+    def _within(self, demand: Demand, least: _Target, most: _Target | None) -> Demand | None:
         """Add bounds on the pods of each cell. None if they contradict."""
         rows, columns = range(len(demand.rows_low)), range(len(demand.cols_low))
         low = [
@@ -132,7 +132,7 @@ class Orders:
             return None
         return demand._replace(cells=demand.cells.with_bounds(high, low))
 
-    def _hop(self, at: Order, target: Target, host: int) -> Order | None:
+    def _hop(self, at: _Order, target: _Target, host: int) -> _Order | None:
         for rank in _RANKS:
             order = self._follow(at, rank, host, target)
             if order is not None and order.target == target:
@@ -140,8 +140,8 @@ class Orders:
         return None
 
     def _follow(
-        self, at: Order, rank: Callable[[int, int, int], tuple[int, ...]], host: int, target: Target | None = None
-    ) -> Order | None:
+        self, at: _Order, rank: Callable[[int, int, int], tuple[int, ...]], host: int, target: _Target | None = None
+    ) -> _Order | None:
         """Move until no move is left (toward the target). None after too many moves.
 
         Hosts below the level ``host`` are filled first, the emptiest first. Above it the fullest come first, so that
@@ -166,7 +166,7 @@ class Orders:
                     move for move in allowed if there.get(grid.at[move.number], 0) < target.get(grid.at[move.number], 0)
                 ]
             if not allowed:
-                return Order(state, tuple(moves), there)
+                return _Order(state, tuple(moves), there)
             move = min(allowed, key=key)
             row, column = grid.at[move.number]
             rows[row], cols[column] = rows[row] + 1, cols[column] + 1
@@ -176,7 +176,7 @@ class Orders:
         return None
 
 
-def filled(demand: Demand, pods: int) -> Target | None:
+def _filled(demand: Demand, pods: int) -> _Target | None:
     """Distribute ``pods`` over the cells within all bounds of the demand. None if impossible.
 
     The solution is a flow from a source through rows and columns to a sink. Lower bounds are met first.

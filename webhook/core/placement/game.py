@@ -19,8 +19,8 @@ from webhook.core.placement.pod_limits import AffinityLimit, DomainSpread, NodeS
 from webhook.core.placement.rolling_update import RolloutRules
 
 # The nodes of a class that differ from the start: the pods on a node, and the number of nodes with these pods. Sorted.
-ClassState = tuple[tuple[Pods, int], ...]
-State = tuple[ClassState, ...]
+_ClassState = tuple[tuple[Pods, int], ...]
+State = tuple[_ClassState, ...]
 
 # A step with 20 classes of nodes takes about twice as long as with a few.
 _CLASSES_PER_COST = 20
@@ -75,7 +75,7 @@ class Game:
         self.classes, self.pod_classes = tuple(classes), tuple(pod_classes)
         self.node_spreads, self.domain_spreads = tuple(node_spreads), tuple(domain_spreads)
         self.keys, self.rollout = keys, rollout
-        self._facts: list[dict[ClassState, _ClassFacts]] = [{} for _ in classes]
+        self._facts: list[dict[_ClassState, _ClassFacts]] = [{} for _ in classes]
 
     @property
     def cost(self) -> int:
@@ -173,13 +173,13 @@ class Game:
         (pods,) = (pods for pods, nodes in _nodes(self.classes[number], state[number]) if nodes)
         return [Move(old, number, pods, add_pods(pods, old, -1), 1, gone=True)]
 
-    def _class_facts(self, number: int, state: ClassState) -> _ClassFacts:
+    def _class_facts(self, number: int, state: _ClassState) -> _ClassFacts:
         facts = self._facts[number].get(state)
         if facts is None:
             facts = self._facts[number][state] = self._derived_facts(self.classes[number], state)
         return facts
 
-    def _derived_facts(self, node_class: NodeClass, state: ClassState) -> _ClassFacts:
+    def _derived_facts(self, node_class: NodeClass, state: _ClassState) -> _ClassFacts:
         nodes = [node for node in _nodes(node_class, state) if node[1]]
         sums = tuple(sum(pods[pod_class] * many for pods, many in nodes) for pod_class in range(len(self.pod_classes)))
         counts = [
@@ -254,7 +254,7 @@ class Game:
             closed[index] |= not inside or min(domains) < 0
 
 
-def _nodes(node_class: NodeClass, state: ClassState) -> Iterator[tuple[Pods, int]]:
+def _nodes(node_class: NodeClass, state: _ClassState) -> Iterator[tuple[Pods, int]]:
     """Yield the pods on a node and the number of such nodes, unchanged nodes first."""
     yield node_class.start, node_class.size - sum(many for _, many in state)
     yield from state

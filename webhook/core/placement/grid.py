@@ -43,7 +43,7 @@ class _Sums(dict[int, int]):
         return found
 
 
-class GridKey(Struct, frozen=True):
+class _GridKey(Struct, frozen=True):
     """A spread constraint over domains.
 
     Attributes:
@@ -89,7 +89,7 @@ class _Hosts(NamedTuple):
     many: int
 
 
-class Cells(NamedTuple):
+class _Cells(NamedTuple):
     """The bounds of the cells at a level of hosts.
 
     Attributes:
@@ -102,9 +102,9 @@ class Cells(NamedTuple):
     least: Sequence[_Sums]
     every: int
 
-    def with_bounds(self, most: Sequence[Sequence[int]], least: Sequence[Sequence[int]]) -> "Cells":
+    def with_bounds(self, most: Sequence[Sequence[int]], least: Sequence[Sequence[int]]) -> "_Cells":
         """Replace the bounds, given by column and row."""
-        return Cells([*map(_Sums, most)], [*map(_Sums, least)], self.every)
+        return _Cells([*map(_Sums, most)], [*map(_Sums, least)], self.every)
 
 
 class Demand(NamedTuple):
@@ -118,7 +118,7 @@ class Demand(NamedTuple):
         full: The columns whose cells in open rows are full.
     """
 
-    cells: Cells
+    cells: _Cells
     rows_low: Sequence[int]
     rows_high: Sequence[int]
     cols_low: Sequence[int]
@@ -139,7 +139,7 @@ class Grid:
         cells: All cells by level of hosts.
     """
 
-    def __init__(self, game: Game, keys: Sequence[GridKey], at: Mapping[int, Position], *, work: int) -> None:
+    def __init__(self, game: Game, keys: Sequence[_GridKey], at: Mapping[int, Position], *, work: int) -> None:
         (pod_class,) = game.pod_classes
         self.game, (self.rows, self.cols), self.at, self.work = game, keys, at, work
         self._limit = pod_class.on_nodes[0] if pod_class.on_nodes else None
@@ -166,13 +166,13 @@ class Grid:
         """The number of cells in each column."""
         return Counter(column for _, column in self._hosts)
 
-    def _levels_of_hosts(self) -> dict[int, Cells]:
+    def _levels_of_hosts(self) -> dict[int, _Cells]:
         """The cells at each reachable level of hosts, the lowest first."""
         if self._limit is None:
             return {0: self._cells(0, None)}
         floor = self.game.node_spreads[self._limit.spread].floor
         counts = [host.held for hosts in self._hosts.values() for host in hosts]
-        level, cells_by_level = min(counts if floor is None else [*counts, floor]), dict[int, Cells]()
+        level, cells_by_level = min(counts if floor is None else [*counts, floor]), dict[int, _Cells]()
         while self._reaches(level) and (not cells_by_level or level - 1 != floor):
             cells = cells_by_level[level] = self._cells(level, floor)
             if sum(sums[self.every] for sums in cells.least) > self.wanted:
@@ -184,7 +184,7 @@ class Grid:
         every = [host for hosts in self._hosts.values() for host in hosts]
         return all(host.room is None or host.held + host.room >= level for host in every)
 
-    def _cells(self, level: int, floor: int | None) -> Cells:
+    def _cells(self, level: int, floor: int | None) -> _Cells:
         columns, rows = range(len(self.cols.base)), range(len(self.rows.base))
         most, least = ([[0 for _ in rows] for _ in columns] for _ in range(2))
         every, gaps = 0, list[int]()
@@ -199,13 +199,13 @@ class Grid:
                 least[column][row] += many * low
         # Some host stays at the level.
         held_anyway = self._limit is None or floor == level
-        return Cells([*map(_Sums, most)], [*map(_Sums, least)], every if held_anyway else every - min(gaps, default=0))
+        return _Cells([*map(_Sums, most)], [*map(_Sums, least)], every if held_anyway else every - min(gaps, default=0))
 
     def between(self, before: Levels, after: Levels) -> Demand:
         """Demand the levels ``after`` without exceeding the tops of ``before``."""
         low, high, tops = self.cells[after[0]], self.cells[before[0]], self.cols.tops(before[2])
         return Demand(
-            cells=Cells(high.most, low.least, high.every),
+            cells=_Cells(high.most, low.least, high.every),
             rows_low=self.rows.lows(after[1]),
             rows_high=self.rows.tops(before[1]),
             cols_low=self.cols.lows(after[2]),
@@ -286,7 +286,7 @@ def grid_of(game: Game, work: int) -> Grid | None:
     )
 
 
-def _key(spread: DomainSpread, limit: SpreadLimit, inside: Sequence[int]) -> GridKey:
+def _key(spread: DomainSpread, limit: SpreadLimit, inside: Sequence[int]) -> _GridKey:
     closed = [spread.base[domain] for domain in spread.eligible if domain not in inside]
     base = tuple(spread.base[each] for each in inside)
-    return GridKey(base, limit.over + 1, spread.enough, min(closed, default=None))
+    return _GridKey(base, limit.over + 1, spread.enough, min(closed, default=None))

@@ -154,7 +154,7 @@ class _Placed:
         return victims
 
 
-FitsInCluster = Callable[[ReadOnlyIndex], bool]
+_FitsInCluster = Callable[[ReadOnlyIndex], bool]
 
 _MIXED = 2  # The most nodes to try in every mix of domains.
 _ONE_BY_ONE = 12  # Up to this number of nodes, every number is tried.
@@ -174,7 +174,7 @@ class NodesToAdd(Struct, frozen=True):
 def nodes_to_add(
     batches: Sequence[PodBatch],
     index: ReadOnlyIndex,
-    fits: FitsInCluster,
+    fits: _FitsInCluster,
     others: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[NodesToAdd, ...]:
     """The fewest added nodes for all pods to fit in every order. Empty if none found.

@@ -15,7 +15,7 @@ from webhook.core.placement.game import Game, Move, State
 from webhook.core.placement.pod_limits import Pods
 
 
-class End(Struct, frozen=True):
+class _End(Struct, frozen=True):
     """A terminal state, and the moves to it. ``done`` means nothing is missing."""
 
     placed: Pods
@@ -35,7 +35,7 @@ class SearchResult(Struct, frozen=True):
         states: The number of states met.
     """
 
-    ends: tuple[End, ...]
+    ends: tuple[_End, ...]
     chances: tuple[float, ...]
     exact: bool
     states: int
@@ -98,16 +98,16 @@ def _shares(waiting: Pods, moves: list[Move]) -> Mapping[Move, float]:
     }
 
 
-def _end(game: Game, key: object, reached: Mapping[object, _Reached]) -> End:
+def _end(game: Game, key: object, reached: Mapping[object, _Reached]) -> _End:
     state, moves = reached[key].state, []
     while (step := reached[key]).move is not None:
         moves.append(step.move)
         key = step.before
     placed = game.placed(state)
-    return End(placed, game.is_done(placed), tuple(reversed(moves)), state)
+    return _End(placed, game.is_done(placed), tuple(reversed(moves)), state)
 
 
-def worst_skew(game: Game, pod_class: int, ends: Iterable[End]) -> int | None:
+def worst_skew(game: Game, pod_class: int, ends: Iterable[_End]) -> int | None:
     """The worst skew of a pod class over complete ends. None if no order completes.
 
     New pods avoid the domains of old pods if a constraint counts both revisions. Nothing moves them later.

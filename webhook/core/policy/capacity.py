@@ -9,9 +9,9 @@ from webhook.core.policy.options import Capacity
 from webhook.core.policy.policy import Policy
 
 # Labels of Karpenter's nodes. Karpenter used the second label until release 0.32.
-KARPENTER_LABELS = frozenset({NODE_POOL, PROVISIONER})
+_KARPENTER_LABELS = frozenset({NODE_POOL, PROVISIONER})
 # Labels of nodes in pools that an autoscaler or one command can grow: Karpenter, EKS, GKE and AKS.
-POOL_LABELS = KARPENTER_LABELS | {
+POOL_LABELS = _KARPENTER_LABELS | {
     *("eks.amazonaws.com/nodegroup", "eks.amazonaws.com/compute-type", "alpha.eksctl.io/nodegroup-name"),
     "cloud.google.com/gke-nodepool",
     *("kubernetes.azure.com/agentpool", "agentpool"),
@@ -27,7 +27,7 @@ def can_add_nodes(policy: Policy, nodes: NodeView) -> bool:
 
 def has_karpenter(nodes: NodeView) -> bool:
     """Whether any node is Karpenter's."""
-    return not KARPENTER_LABELS.isdisjoint(nodes.keys)
+    return not _KARPENTER_LABELS.isdisjoint(nodes.keys)
 
 
 def domain_count(policy: Policy, view: NodeView, key: str, nodes: int) -> int:

@@ -39,7 +39,7 @@ class Mode(StrEnum):
 _RANKS = {Mode.OFF: 0, Mode.AUDIT: 1, Mode.WARN: 2, Mode.DENY: 3}
 
 
-class MessageDetail(StrEnum):
+class _MessageDetail(StrEnum):
     """Field ``messages.detail``: the cluster facts that messages may name."""
 
     MINIMAL = "minimal"
@@ -68,17 +68,17 @@ class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
     lack access to other objects, and anyone who reaches the webhook can send a review.
     """
 
-    detail: MessageDetail = MessageDetail.OWN_NAMESPACE
+    detail: _MessageDetail = _MessageDetail.OWN_NAMESPACE
     docs_url: str = field(default="", name="docsURL")
     footer: str = ""
 
     def name_workloads(self, *, offline: bool) -> bool:
         """Whether messages may name other workloads of the object's namespace."""
-        return self.detail == MessageDetail.FULL or (offline and self.detail != MessageDetail.MINIMAL)
+        return self.detail == _MessageDetail.FULL or (offline and self.detail != _MessageDetail.MINIMAL)
 
     def count_others(self, *, offline: bool) -> bool:
         """Whether messages may give the number of other pods and workloads. Without it, they only mention them."""
-        return self.detail == MessageDetail.FULL or offline
+        return self.detail == _MessageDetail.FULL or offline
 
     def name_keys(self, *, offline: bool) -> bool:
         """Whether messages may name custom label keys of nodes that the object does not use."""
@@ -86,7 +86,7 @@ class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
 
     def name_domains(self, key: str) -> bool:
         """Whether messages may name domains of this topology key. Domains of hostname are node names."""
-        return self.detail == MessageDetail.FULL or (self.detail != MessageDetail.MINIMAL and key != HOSTNAME)
+        return self.detail == _MessageDetail.FULL or (self.detail != _MessageDetail.MINIMAL and key != HOSTNAME)
 
 
 class Annotations(Struct, frozen=True, kw_only=True):

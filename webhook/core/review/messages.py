@@ -10,9 +10,9 @@ from webhook.core.rules.frame.rule import WARNING_CHARS, Finding
 from webhook.core.text import one_line, plural, shortened
 
 # kubectl prints warnings above its own output. More warnings would hide that the object was accepted.
-MAX_WARNINGS = 3
+_MAX_WARNINGS = 3
 # A block has up to 1.6 KB, and an answer 8,192 characters. Users fix the first problems first anyway.
-MAX_DENIAL_BLOCKS = 10
+_MAX_DENIAL_BLOCKS = 10
 # Lists in GitOps tools cut a message after its first line, so that line stays short.
 _HEADLINE_CHARS = 256
 _DETAIL_CHARS = 1024  # a paragraph
@@ -21,7 +21,7 @@ _LEAST_SUMMARY = len("evenspread/: ") + 20  # 20 characters are a few words
 
 def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
     """Return a line for each of the first three findings, and the number of others."""
-    lines = tuple(_warning(finding) for finding in findings[:MAX_WARNINGS])
+    lines = tuple(_warning(finding) for finding in findings[:_MAX_WARNINGS])
     more = len(findings) - len(lines)
     if not more:
         return lines
@@ -56,13 +56,13 @@ def denial(name: str, findings: Sequence[Finding], messages: Messages) -> str:
     headline = first.headline or (f"{first.summary}; {first.remedy}" if first.remedy else first.summary)
     count = f" (1 of {len(findings)} problems)" if len(findings) > 1 else ""
     lines = [f"{one_line(name)}: {shortened(headline, _HEADLINE_CHARS)}{count}"]
-    for number, finding in enumerate(findings[:MAX_DENIAL_BLOCKS], start=1):
+    for number, finding in enumerate(findings[:_MAX_DENIAL_BLOCKS], start=1):
         lines.append(f"  {number} {finding.rule}  {one_line(finding.path)}")
         lines.append(f"    {shortened(finding.detail or finding.summary, _DETAIL_CHARS)}")
         if finding.fix:
             lines.append(f"    fix: {one_line(finding.fix)}")
-    if len(findings) > MAX_DENIAL_BLOCKS:
-        lines.append(f"  and {len(findings) - MAX_DENIAL_BLOCKS} more")
+    if len(findings) > _MAX_DENIAL_BLOCKS:
+        lines.append(f"  and {len(findings) - _MAX_DENIAL_BLOCKS} more")
     lines.append("  check before pushing: kubectl evenspread check -f FILE")
     if messages.docs_url:
         lines.append(f"  about {first.rule}: {messages.docs_url.rstrip('/')}/{first.rule}")

@@ -37,8 +37,8 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NO_AFFINITY = Affinity()
 # evenspread records at most three constraints, two terms and the zones of a group. Users can write a longer record.
 _MOST_RECORDED, _MOST_PINNED = 16, 64
-JsonObject = Mapping[str, object]
-_EMPTY: JsonObject = {}
+_JsonObject = Mapping[str, object]
+_EMPTY: _JsonObject = {}
 
 
 def takes_plans(request: AdmissionRequest) -> bool:
@@ -134,7 +134,7 @@ def _group(template: Template, namespace: str, index: ReadOnlyIndex) -> Membersh
 
 
 class _Patched(NamedTuple):
-    template: JsonObject
+    template: _JsonObject
     operations: tuple[Operation, ...]
 
 
@@ -163,7 +163,7 @@ def _patch(
     return _Patched({**sent, "metadata": meta, "spec": {**spec, **changed}}, tuple(operations))
 
 
-def _changed_fields(template: PodTemplate, fields: Fields, spec: JsonObject) -> JsonObject:
+def _changed_fields(template: PodTemplate, fields: Fields, spec: _JsonObject) -> _JsonObject:
     before, after, changed = template.pod_spec.constraints, fields.constraints, dict[str, object]()
     if any(each not in after for each in before) or any(each not in before for each in after):
         changed["topologySpreadConstraints"] = _constraints(before, after, spec)
@@ -172,12 +172,12 @@ def _changed_fields(template: PodTemplate, fields: Fields, spec: JsonObject) -> 
     return changed
 
 
-def _object(value: object, field: str) -> JsonObject:
+def _object(value: object, field: str) -> _JsonObject:
     inner = value.get(field) if isinstance(value, Mapping) else None
     return inner if isinstance(inner, Mapping) else _EMPTY
 
 
-def _sent_template(raw: bytes | msgspec.Raw | None) -> JsonObject:
+def _sent_template(raw: bytes | msgspec.Raw | None) -> _JsonObject:
     try:
         return _object(_object(parse_object(raw or b"{}"), "spec"), "template")
     except DecodeError:
@@ -185,14 +185,14 @@ def _sent_template(raw: bytes | msgspec.Raw | None) -> JsonObject:
 
 
 def _constraints(
-    before: Sequence[SpreadConstraint], after: Sequence[SpreadConstraint], spec: JsonObject
+    before: Sequence[SpreadConstraint], after: Sequence[SpreadConstraint], spec: _JsonObject
 ) -> list[object]:
     listed = spec.get("topologySpreadConstraints")
     sent = zip(listed if isinstance(listed, list) else (), before, strict=True)
     return [*(value for value, read in sent if read in after), *(plain(each) for each in after if each not in before)]
 
 
-def _affinity(after: Affinity | None, spec: JsonObject) -> JsonObject:
+def _affinity(after: Affinity | None, spec: _JsonObject) -> _JsonObject:
     """Return the affinity as sent, with the required node affinity and pod anti-affinity of ``after``."""
     merged, wanted = dict(_object(spec, "affinity")), plain(after or _NO_AFFINITY)
     for part in ("nodeAffinity", "podAntiAffinity"):

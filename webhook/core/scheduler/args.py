@@ -90,7 +90,7 @@ def decode_args(
         # Upstream wraps the error on each of three levels, so the prefix repeats.
         strict = "strict decoding error"
         raise ArgsError(f"{strict}: decoding {at}: {strict}: {_PLUGIN}: {strict}: {faults}")
-    return defaulted(converted(value, PodTopologySpreadArgs))
+    return _defaulted(converted(value, PodTopologySpreadArgs))
 
 
 def _check_type(node: object, at: str, raw: bytes, as_version: KubernetesVersion) -> None:
@@ -132,7 +132,7 @@ def _scheme(version: KubernetesVersion) -> str:
     return f"pkg/runtime/scheme.go:{line}"
 
 
-def defaulted(args: PodTopologySpreadArgs) -> PodTopologySpreadArgs:
+def _defaulted(args: PodTopologySpreadArgs) -> PodTopologySpreadArgs:
     """Fill in kube-scheduler's defaults. Source: v1/defaults.go ``SetDefaults_PodTopologySpreadArgs``."""
     return args if args.defaulting_type else replace(args, defaulting_type=DefaultingType.SYSTEM)
 

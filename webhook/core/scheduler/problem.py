@@ -137,7 +137,7 @@ def take_lasting(index: ReadOnlyIndex, pod: Pod) -> Problem:
     return _take(index, pod, SYSTEM_DEFAULTS, None, lasting=True)
 
 
-def filters_of(version: KubernetesVersion) -> tuple[str, ...]:
+def _filters_of(version: KubernetesVersion) -> tuple[str, ...]:
     """Return the default filters in the order of the release. Source: v1/default_plugins.go ``getDefaultPlugins``."""
     if gates.NODE_NAME_BEFORE_FILTERS.holds(version):
         return FILTERS
@@ -154,7 +154,7 @@ def _take(
 ) -> Problem:
     version = index.version
     request, ports = incoming_request(pod, version), host_ports(pod.pod_spec, version)
-    filters = filters_of(version)
+    filters = _filters_of(version)
     if profile is not None:
         request = _without_ignored(request, profile)
         filters = tuple(name for name in filters if name not in profile.disabled_filters)

@@ -27,7 +27,7 @@ _MOST_SCORED = 200_000
 _SEED = 1  # Any number, so that repeated forecasts are equal.
 
 
-class ForecastNode(Struct, frozen=True):
+class _ForecastNode(Struct, frozen=True):
     """The most likely node of a pod.
 
     Attributes:
@@ -50,7 +50,7 @@ class Forecast(Struct, frozen=True):
         runs: The number of random runs. 0 if all orders are equally good.
     """
 
-    placed: tuple[ForecastNode, ...]
+    placed: tuple[_ForecastNode, ...]
     waiting: int
     stuck: int = 0
     runs: int = 0
@@ -73,7 +73,7 @@ def forecast(outcome: JointOutcome, index: ClusterIndex, within: Context) -> For
 
 def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chance: Random | None) -> Forecast:
     """Place one pod after the other on a best node, in batch order or by ``chance``."""
-    left, placed = [batch.pods for batch in batches], list[ForecastNode]()
+    left, placed = [batch.pods for batch in batches], list[_ForecastNode]()
     tried = [*range(len(batches))]
     with index.temporary_pods() as add:
         # Some batches wait until all pods of another batch are placed.
@@ -86,14 +86,14 @@ def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chan
             node = best[0] if chance is None else chance.choice(best)
             left[number] -= 1
             name = f"forecast/{len(placed)}"  # A unique name.
-            placed.append(ForecastNode(number, node, len(best)))
+            placed.append(_ForecastNode(number, node, len(best)))
             add(pod_on_node(batches[number].problem.pod, node, name, name))
             tried = [*range(len(batches))]
     return Forecast(tuple(placed), sum(left))
 
 
 def _best(
-    batch: PodBatch, number: int, placed: Sequence[ForecastNode], index: ClusterIndex, within: Context
+    batch: PodBatch, number: int, placed: Sequence[_ForecastNode], index: ClusterIndex, within: Context
 ) -> tuple[str, ...]:
     pod = batch.problem.pod
     problem = problem_of(pod, within)

@@ -42,12 +42,12 @@ def refused(coming: ComingPod) -> tuple[Refused, ...]:
     title, path = _title(workload, template), f"{template.path}spec"
     texts = refused_by_admission(posted, within.cluster, within.version)
     return (
-        *refused_as_written(workload, template, within),
+        *_refused_as_written(workload, template, within),
         *(Refused(title=title, message=f"forbidden: {one_line(text)}", path=path) for text in texts),
     )
 
 
-def refused_as_written(workload: Workload, template: Template, within: Context) -> tuple[Refused, ...]:
+def _refused_as_written(workload: Workload, template: Template, within: Context) -> tuple[Refused, ...]:
     """The errors for the next pod of a template, without those from the cluster."""
     errors = refusals(workload, template, within.version)
     if not errors:
@@ -78,4 +78,4 @@ def refused_of(raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, within
         return ()
     if workload is None:
         return ()
-    return tuple(error for template in workload.templates for error in refused_as_written(workload, template, within))
+    return tuple(error for template in workload.templates for error in _refused_as_written(workload, template, within))

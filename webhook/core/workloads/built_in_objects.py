@@ -30,7 +30,7 @@ class StrategyFields(_ApiShape, frozen=True):
     rolling_update: RollingUpdate | None = None
 
 
-class JobScheduling(_ApiShape, frozen=True):
+class _JobScheduling(_ApiShape, frozen=True):
     """The PodGroup scheduling of a Job. Only its presence matters."""
 
 
@@ -41,7 +41,7 @@ class JobSpec(_ApiShape, frozen=True):
     template: PodTemplate | None = None
     completion_mode: str | None = None
     manual_selector: bool | None = None
-    scheduling: JobScheduling | None = None
+    scheduling: _JobScheduling | None = None
 
 
 class _ClaimMeta(_ApiShape, frozen=True):

@@ -215,7 +215,7 @@ class SiblingFields(Struct, frozen=True, rename="camel"):
     zone_awareness: Mapping[str, object] | None = None
 
 
-Fill = Callable[[OperatorConstraint, Mapping[str, str], SiblingFields], SpreadConstraint]
+_Fill = Callable[[OperatorConstraint, Mapping[str, str], SiblingFields], SpreadConstraint]
 
 
 def _prometheus_labels(constraint: OperatorConstraint, labels: Mapping[str, str], _: SiblingFields) -> SpreadConstraint:
@@ -235,7 +235,7 @@ def _zone_aware(constraint: OperatorConstraint, labels: Mapping[str, str], sibli
     return replace(constraint, label_selector=LabelSelector(match_labels=labels))
 
 
-def _percona(when_unsatisfiable: str) -> Fill:
+def _percona(when_unsatisfiable: str) -> _Fill:
     def fill(constraint: OperatorConstraint, labels: Mapping[str, str], _siblings: SiblingFields) -> SpreadConstraint:
         selector = constraint.label_selector
         if constraint.selector is None and constraint.match_label_keys is None:
@@ -256,7 +256,7 @@ def _zalando(constraint: OperatorConstraint, _labels: Mapping[str, str], _siblin
     return replace(constraint, label_selector=LabelSelector(match_labels={"cluster-name": ""}))
 
 
-FILLS: Mapping[str, Fill] = {
+FILLS: Mapping[str, _Fill] = {
     "prometheus": _prometheus_labels,
     "elasticsearch": _zone_aware,
     "percona-mongodb": _percona("DoNotSchedule"),

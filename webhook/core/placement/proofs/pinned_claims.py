@@ -19,7 +19,7 @@ from webhook.core.workloads.workload import ClaimTemplates
 _MOST = 256
 
 
-class Ordinal(Struct, frozen=True):
+class _Ordinal(Struct, frozen=True):
     """One pod of a StatefulSet.
 
     Attributes:
@@ -59,7 +59,7 @@ class Ordinals(Struct, frozen=True):
     ``room`` has the most pods by slot under the attach limits of volumes.
     """
 
-    pods: tuple[Ordinal, ...]
+    pods: tuple[_Ordinal, ...]
     room: Mapping[int, int]
 
     def to_place(self, replicas: int, *, anew: bool = False) -> PodsToPlace:
@@ -93,7 +93,7 @@ def ordinals(
     return Ordinals(tuple(pods), room)
 
 
-def _ordinal(index: ReadOnlyIndex, namespace: str, pod: str, claims: ClaimTemplates, view: NodeView) -> Ordinal:
+def _ordinal(index: ReadOnlyIndex, namespace: str, pod: str, claims: ClaimTemplates, view: NodeView) -> _Ordinal:
     nodes, certain, likely = view.live, True, True
     for number, (name, named_class) in enumerate(zip(claims.names, claims.classes, strict=True)):
         claim = index.volumes.claim(namespace, f"{name}-{pod}")
@@ -108,7 +108,7 @@ def _ordinal(index: ReadOnlyIndex, namespace: str, pod: str, claims: ClaimTempla
             sure = made is not None
             hoped = sure or (claim is None and not named_class)
         certain, likely = certain and sure, likely and hoped
-    return Ordinal(None if nodes == view.live else nodes, keeps_name(index, namespace, pod), likely, certain)
+    return _Ordinal(None if nodes == view.live else nodes, keeps_name(index, namespace, pod), likely, certain)
 
 
 def _is_sound(claim: Claim) -> bool:

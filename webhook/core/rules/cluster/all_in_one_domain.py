@@ -42,10 +42,10 @@ _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
 # Each pod of a StatefulSet with volumes needs its own dry run.
 _MAX_PODS_TRIED = 16
 _ON_ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
-Help = tuple[str, str]  # as a warning says it, and as it is done
+_Help = tuple[str, str]  # as a warning says it, and as it is done
 
 
-class Away(NamedTuple):
+class _Away(NamedTuple):
     """The nodes in other domains of a key.
 
     Attributes:
@@ -107,14 +107,14 @@ def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIn
         if missing:
             yield NotEvaluated(ALL_IN_ONE.id, missing)
             return
-        away = Away(key, column.present & ~column.with_value(domain) & settled_nodes(view), pods)
+        away = _Away(key, column.present & ~column.with_value(domain) & settled_nodes(view), pods)
         help_ = _help_of_one(away, own, subject, index)
         if help_ is not None:
             yield _finding(key, domain, pods, help_, subject)
             return
 
 
-def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyIndex) -> Help | None:
+def _help_of_one(away: _Away, own: Selector, subject: Subject, index: ReadOnlyIndex) -> _Help | None:
     """Return the first known help for one of the pods. None without help."""
     template = subject.workload.templates[0]
     if _share_a_disk(template, subject, index):
@@ -173,7 +173,7 @@ def _one_domain(column: Column, counts: Counts) -> str | None:
     return column.values[first]
 
 
-def _help(template: Template, away: Away, own: Selector, subject: Subject, anew: Problem) -> Help | None:
+def _help(template: Template, away: _Away, own: Selector, subject: Subject, anew: Problem) -> _Help | None:
     """Return the fix for pods in one domain: its short text for the warning, and its full text.
 
     None unless a recreated pod could provably use another domain. The fix is a restart only if a constraint
@@ -216,7 +216,7 @@ def _with_counts(problem: Problem, counts: Iterable[Counts]) -> Problem:
     return replace(problem, hard=replace(problem.hard, counts=tuple(counts)))
 
 
-def _finding(key: str, domain: str, pods: int, help_: Help, subject: Subject) -> Finding:
+def _finding(key: str, domain: str, pods: int, help_: _Help, subject: Subject) -> Finding:
     noun = _NOUNS[key]
     place = f"{noun} {quoted(domain, 40)}" if subject.policy.messages.name_domains(key) else f"one {noun}"
     path = subject.workload.templates[0].path

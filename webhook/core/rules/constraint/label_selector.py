@@ -39,7 +39,7 @@ from webhook.core.workloads.controller_labels import known_label_values, may_be_
 from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_text import flow
 
-NO_LABELS = Reason("labels of the pods (a patch or an excerpt omits them)")
+_NO_LABELS = Reason("labels of the pods (a patch or an excerpt omits them)")
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
@@ -136,7 +136,7 @@ def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iter
         elif not (is_refused(requirement) or requirement.matches(labels)):
             failing.append(requirement)
     if failing and not labels and not given and subject.workload.traits.selects:
-        yield NotEvaluated(NOT_SELF.id, NO_LABELS)
+        yield NotEvaluated(NOT_SELF.id, _NO_LABELS)
     elif failing:
         yield _mismatch(placed, failing, given, subject)
     elif is_open:

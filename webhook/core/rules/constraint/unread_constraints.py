@@ -56,7 +56,7 @@ _BY_KIND = {kind: group for group, kind in BUILT_IN_KINDS}
 _Steps = tuple[str, ...]
 
 
-class UnreadKey(Struct, frozen=True):
+class _UnreadKey(Struct, frozen=True):
     """A key for constraints.
 
     Attributes:
@@ -149,7 +149,7 @@ def _is_field(steps: _Steps, written: Written) -> bool:
     return written.is_known(path) and not any(below_unknown)
 
 
-def _places(written: Written, *, texts: bool = False) -> Iterator[UnreadKey | None]:
+def _places(written: Written, *, texts: bool = False) -> Iterator[_UnreadKey | None]:
     """Yield every key for constraints in the object's order. None if the object is too large to search.
 
     Args:
@@ -172,11 +172,11 @@ def _places(written: Written, *, texts: bool = False) -> Iterator[UnreadKey | No
                 if (*steps, key) not in _PASSED:
                     if isinstance(each, str):
                         if texts and _is_misspelt(key) and any(name in each for name in _FIELDS):
-                            yield UnreadKey((*steps, key), each, here)
+                            yield _UnreadKey((*steps, key), each, here)
                     elif (_usual_sounds if len(key) <= _USUAL_LETTERS else _sounds_like_constraints)(key) or (
                         _is_list_of_constraints(each, surely=True) and not _is_field((*steps, key), written)
                     ):
-                        yield UnreadKey((*steps, key), each, here)
+                        yield _UnreadKey((*steps, key), each, here)
                     else:
                         inner.append(((*steps, key), each))
         pending += reversed([(at, each) for at, each in inner if isinstance(each, Mapping | list)])
@@ -186,7 +186,7 @@ def _is_misspelt(key: str) -> bool:
     return key != CONSTRAINTS and intended_field(key) == CONSTRAINTS
 
 
-def _is_value(of: Written, place: UnreadKey) -> bool:
+def _is_value(of: Written, place: _UnreadKey) -> bool:
     return of.kind == VALUES_KIND or any("values" in step.lower() for step in place.steps[:-1])
 
 
@@ -245,7 +245,7 @@ def _meant_kind(of: Written) -> str:
     return ""
 
 
-def _misplaced(of: Written, place: UnreadKey, right: str) -> Finding:
+def _misplaced(of: Written, place: _UnreadKey, right: str) -> Finding:
     parent = right.rpartition(".")[0]
     is_misspelt = written_path(place.steps[:-1]) == parent
     edits: tuple[Edit, ...]
@@ -278,7 +278,7 @@ def _misplaced(of: Written, place: UnreadKey, right: str) -> Finding:
     )
 
 
-def _unknown(of: Written, place: UnreadKey, read: tuple[str, ...]) -> Finding:
+def _unknown(of: Written, place: _UnreadKey, read: tuple[str, ...]) -> Finding:
     if holds_chart_values(of.api_version, of.kind) and _is_value(of, place):
         return _misspelt_value(place)
     kind, severity, by_hand = with_article(_shown(of.kind)), None, ""
@@ -320,7 +320,7 @@ def _unknown(of: Written, place: UnreadKey, read: tuple[str, ...]) -> Finding:
     )
 
 
-def _misspelt_value(place: UnreadKey) -> Finding:
+def _misspelt_value(place: _UnreadKey) -> Finding:
     fix = f"rename it to {CONSTRAINTS}, unless the chart uses {_shown(place.key)}"
     return Finding(
         rule=UNREAD.id,
@@ -334,7 +334,7 @@ def _misspelt_value(place: UnreadKey) -> Finding:
     )
 
 
-def _nearest(place: UnreadKey, read: tuple[str, ...]) -> list[str]:
+def _nearest(place: _UnreadKey, read: tuple[str, ...]) -> list[str]:
     steps = place.path.split(".")
     shared = {
         path: len([*takewhile(lambda pair: pair[0] == pair[1], zip(steps, path.split("."), strict=False))])
@@ -343,7 +343,7 @@ def _nearest(place: UnreadKey, read: tuple[str, ...]) -> list[str]:
     return [path for path in read if shared[path] == max(shared.values())]
 
 
-def _entry(of: Written, place: UnreadKey) -> Mapping[str, str]:
+def _entry(of: Written, place: _UnreadKey) -> Mapping[str, str]:
     """Return the entry of `workloads` in the configuration. Empty if it cannot express the path."""
     kind = {"apiVersion": of.api_version, "kind": of.kind}
     above = place.steps[:-2]

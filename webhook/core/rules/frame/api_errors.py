@@ -52,7 +52,7 @@ _POSITIVE = {"maxSkew", "minDomains"}
 _MAX_INT32 = 2**31 - 1  # maxSkew and minDomains are of this type
 
 
-class Broken(Struct, frozen=True):
+class _Broken(Struct, frozen=True):
     """An error about a constraint.
 
     Attributes:
@@ -93,20 +93,20 @@ class Broken(Struct, frozen=True):
         return f"{self.placed.key} {self.field}{self.rest} {self.said}"
 
 
-def broken_at(error: FieldError, path: str, constraints: Sequence[Placed], subject: Subject) -> Broken:
+def broken_at(error: FieldError, path: str, constraints: Sequence[Placed], subject: Subject) -> _Broken:
     """Find the constraint of an error. ``path`` is the list of constraints in the error's own path."""
     match = _FIELD.match(error.field, len(path))
     index, field, rest = (int(match[1]), match[2] or "", match[3]) if match else (0, "", "")
-    return Broken(error, field, rest, constraints[index], constraints, subject)
+    return _Broken(error, field, rest, constraints[index], constraints, subject)
 
 
-def fix_of(broken: Broken) -> Fix:
+def fix_of(broken: _Broken) -> Fix:
     """Return the fix of an error. Empty for unknown errors."""
     fix = _FIXES.get((_INDEX.sub("[]", broken.field + broken.rest), broken.error.type))
     return Fix() if fix is None else fix(broken)
 
 
-def _action(broken: Broken) -> Fix:
+def _action(broken: _Broken) -> Fix:
     placed = broken.placed
     meant = _near(placed.constraint.when_unsatisfiable, _ACTIONS)
     if meant is None and placed.constraint.min_domains is not None:
@@ -120,7 +120,7 @@ def _action(broken: Broken) -> Fix:
     return changes(placed, at=broken.path, whenUnsatisfiable=meant)
 
 
-def _min_domains(broken: Broken) -> Fix:
+def _min_domains(broken: _Broken) -> Fix:
     constraint = broken.placed.constraint
     hardened = _action(broken)
     is_meant = (constraint.min_domains or 0) > 0 and constraint.when_unsatisfiable != SCHEDULE_ANYWAY
@@ -129,7 +129,7 @@ def _min_domains(broken: Broken) -> Fix:
     return changes(broken.placed, minDomains=None)
 
 
-def _policy(broken: Broken) -> Fix:
+def _policy(broken: _Broken) -> Fix:
     written = broken.error.bad_value
     meant = _near(str(written), _POLICIES) if written else None
     if written and not meant:
@@ -145,19 +145,19 @@ def _near(written: str | None, allowed: Sequence[str]) -> str | None:
     return None if meant is None else by_letters[meant]
 
 
-def _own_selector(broken: Broken) -> Fix | None:
+def _own_selector(broken: _Broken) -> Fix | None:
     own = own_labels(broken.placed, broken.subject.workload)
     return changes(broken.placed, at=broken.path, labelSelector={"matchLabels": own}) if own else None
 
 
-def _keys_without_selector(broken: Broken) -> Fix:
+def _keys_without_selector(broken: _Broken) -> Fix:
     placed, labels = broken.placed, broken.placed.template.template.labels
     if any(key in labels for key in placed.constraint.match_label_keys or ()):
         return _own_selector(broken) or changes(placed, at=broken.path, labelSelector={})
     return _own_selector(broken) or Fix("add a labelSelector that matches the pods, or remove matchLabelKeys")
 
 
-def _key(broken: Broken) -> Fix:
+def _key(broken: _Broken) -> Fix:
     placed, key = broken.placed, str(broken.error.bad_value)
     keys, where = placed.constraint.match_label_keys or (), f"{placed.path}.matchLabelKeys"
     # Each key has an error and may repeat, so the work would be quadratic.
@@ -166,7 +166,7 @@ def _key(broken: Broken) -> Fix:
     return Fix(f"remove {one_line(flow_scalar(key), 80)} from matchLabelKeys", paths)
 
 
-def _label_selector(broken: Broken) -> Fix:
+def _label_selector(broken: _Broken) -> Fix:
     selector = broken.placed.constraint.selector
     if (found := _EXPRESSION.fullmatch(broken.rest)) and selector and selector.match_expressions:
         fix = _mended_requirement(broken, selector.match_expressions[int(found[1])], found[2])
@@ -175,7 +175,7 @@ def _label_selector(broken: Broken) -> Fix:
     return _own_selector(broken) or Fix("use label keys and values Kubernetes accepts")
 
 
-def _mended_requirement(broken: Broken, requirement: LabelSelectorRequirement, field: str) -> Fix | None:
+def _mended_requirement(broken: _Broken, requirement: LabelSelectorRequirement, field: str) -> Fix | None:
     path, labels = broken.path, broken.placed.template.template.labels
     if field == "operator":
         meant = _OPERATORS.get("".join(requirement.operator.lower().replace("-", "").replace("_", "").split()))
@@ -191,7 +191,7 @@ def _mended_requirement(broken: Broken, requirement: LabelSelectorRequirement, f
     return Fix(verb + one_field("values", [own]), (Edit(path, [own]),))
 
 
-def _keep_first(broken: Broken) -> Fix:
+def _keep_first(broken: _Broken) -> Fix:
     pair = _pair(broken.placed)
     # Each of them is an error with this fix: were it as long as they are many, an object could fill the memory.
     alike = (each for each in broken.beside if _pair(each) == pair)
@@ -210,7 +210,7 @@ def _pair(placed: Placed) -> tuple[str, str]:
 
 
 # By the path below the constraint and the kind of error, because each kind needs its own fix.
-_FIXES: Mapping[tuple[str, ErrorType], Callable[[Broken], Fix]] = {
+_FIXES: Mapping[tuple[str, ErrorType], Callable[[_Broken], Fix]] = {
     ("maxSkew", ErrorType.INVALID): lambda broken: changes(broken.placed, maxSkew=1),
     ("topologyKey", ErrorType.REQUIRED): lambda _: Fix(
         "set topologyKey to a node label, such as topology.kubernetes.io/zone or kubernetes.io/hostname"

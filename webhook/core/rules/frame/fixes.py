@@ -27,7 +27,7 @@ _MAX_FIX_CHARS = 500
 _VERBS = frozenset({"add", "remove", "set", "move", "rename", "run"})
 
 
-class FixFields(TypedDict):
+class _FixFields(TypedDict):
     """The fields of a finding filled by a fix."""
 
     fix: str
@@ -49,7 +49,7 @@ class Fix(Struct, frozen=True):
     by_hand: str = ""
 
     @property
-    def fields(self) -> FixFields:
+    def fields(self) -> _FixFields:
         """The fix as arguments of `Finding`."""
         return {"fix": self.text, "edits": self.edits, "by_hand": self.by_hand}
 
@@ -61,7 +61,7 @@ def all_of(fixes: Iterable[Fix]) -> Fix:
     needed = [each for index, each in enumerate(several) if not _is_overwritten(each, several[index + 1 :])]
     if len(needed) < 2:
         return needed[0] if needed else Fix()
-    text = bounded(" and ".join(map(_as_words, needed)))
+    text = _bounded(" and ".join(map(_as_words, needed)))
     if by_people := next((each for each in needed if not each.edits), None):
         return Fix(text, by_hand=by_people.by_hand)
     return Fix(text, tuple(edit for each in needed for edit in each.edits))
@@ -81,7 +81,7 @@ def _as_words(fix: Fix) -> str:
     return fix.text if fix.text.partition(" ")[0] in _VERBS else f"set {fix.text}"
 
 
-def bounded(text: str) -> str:
+def _bounded(text: str) -> str:
     """The text, or a hint to the command where it is too long for a line."""
     return (
         text if len(text) <= _MAX_FIX_CHARS else "run evenspread check --fix, because the fix is too long for one line"
@@ -112,7 +112,7 @@ def _fix(several: Sequence[Placed], where: str, fields: Mapping[str, object]) ->
     constraints = [each.constraint for each in several]
     texts = [field_text(name, value, *constraints) for name, value in fields.items()]
     edits = [Edit(f"{each.path}.{name}", plain(value)) for each in several for name, value in fields.items()]
-    return Fix(bounded(f"{' and '.join(texts)}{where}"), tuple(edits))
+    return Fix(_bounded(f"{' and '.join(texts)}{where}"), tuple(edits))
 
 
 def removal(placed: Placed, *, named: bool = False) -> Fix:

@@ -177,11 +177,16 @@ def tried_as_a_whole(
     return _all_tried(rest, editing[:most], attempt)
 
 
-Ask = Callable[[Subject], Iterable[RuleAnswer]]
+_Ask = Callable[[Subject], Iterable[RuleAnswer]]
 
 
 def tried_in_templates(
-    findings: Sequence[Finding], subject: Subject, ask: Ask, *, rules: Collection[str] | None = None, joins: bool = True
+    findings: Sequence[Finding],
+    subject: Subject,
+    ask: _Ask,
+    *,
+    rules: Collection[str] | None = None,
+    joins: bool = True,
 ) -> Tried:
     """Try the fixes in the pod templates.
 

@@ -28,16 +28,16 @@ _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
 
 
 def evaluate(subject: Subject) -> Iterable[Finding]:
-    """Yield conflicts of every cluster. With a known cluster, `evaluate_template` takes over."""
+    """Yield conflicts of every cluster. With a known cluster, `_evaluate_template` takes over."""
     return pinned_by_template(subject, CONFLICTS.id) if are_held(subject.workload) else ()
 
 
-def concerns(subject: Subject, _hard: Sequence[Placed]) -> bool:
+def _concerns(subject: Subject, _hard: Sequence[Placed]) -> bool:
     """Whether something of the object besides constraints decides where its pods may go."""
     return subject.workload.claims is not None or any(map(_is_pinned, subject.workload.templates))
 
 
-def evaluate_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
+def _evaluate_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     """Evaluate the rule for a template."""
     template, workload = case.placed[0].template, case.subject.workload
     if not _is_pinned(template) and workload.claims is None:
@@ -64,8 +64,8 @@ CONFLICTS = PlacementRule(
         "domain. The domain still counts and stays empty, so every other domain can hold only maxSkew pods."
     ),
     ask=evaluate,
-    of_template=evaluate_template,
-    concerns=concerns,
+    of_template=_evaluate_template,
+    concerns=_concerns,
     uses=(Need.VOLUMES,),
     highest_on_pods=Mode.WARN,
 )

@@ -35,7 +35,7 @@ from webhook.core.rules.placement.frame.remedies import (
 from webhook.core.text import plural
 
 
-def tainted(case: TemplateUnderRule) -> Iterator[Finding]:
+def _tainted(case: TemplateUnderRule) -> Iterator[Finding]:
     """Evaluate the rule for a template."""
     for tally, placed in zip(case.rooms, case.placed, strict=True):
         constraint = tally.domains.constraint
@@ -59,7 +59,7 @@ TAINTED = PlacementRule(
         "With `nodeTaintsPolicy: Ignore`, the default, a domain of untolerated nodes still counts, usually with 0 "
         "pods. Every other domain can then hold only maxSkew pods more. The rule warns if this caps your replicas."
     ),
-    of_template=tainted,
+    of_template=_tainted,
     concerns=counts_tainted_nodes,
 )
 
@@ -119,12 +119,12 @@ def _brings(case: TemplateUnderRule) -> bool:
 _MIN_DOMAINS = "minDomains"
 
 
-def asks_for_domains(_subject: Subject, hard: Sequence[Placed]) -> bool:
+def _asks_for_domains(_subject: Subject, hard: Sequence[Placed]) -> bool:
     """Whether a hard constraint asks for several domains."""
     return any(map(_is_asking, hard))
 
 
-def too_few_domains(case: TemplateUnderRule) -> Iterator[Finding]:
+def _too_few_domains(case: TemplateUnderRule) -> Iterator[Finding]:
     """Evaluate the rule for each constraint of a template."""
     if case.grows:
         return
@@ -143,8 +143,8 @@ MIN_DOMAINS_UNREACHABLE = PlacementRule(
         "With fewer eligible domains than minDomains, the global minimum is 0. maxSkew then caps the pods in each "
         "domain, and your other replicas stay Pending."
     ),
-    of_template=too_few_domains,
-    concerns=asks_for_domains,
+    of_template=_too_few_domains,
+    concerns=_asks_for_domains,
 )
 
 
@@ -204,12 +204,12 @@ def _fixes_of_domains(case: TemplateUnderRule, tally: ConstraintRoom, placed: Pl
 _MAX_ZONES_LISTED = 4  # zones whose nodes are listed; of more, the smallest and the largest number
 
 
-def over_zones_and_hosts(_subject: Subject, hard: Sequence[Placed]) -> bool:
+def _over_zones_and_hosts(_subject: Subject, hard: Sequence[Placed]) -> bool:
     """Whether there are hard constraints over zones and over hosts."""
     return len(hard) > 1 and {ZONE, HOSTNAME} <= {each.constraint.topology_key for each in hard}
 
 
-def full_zones(case: TemplateUnderRule) -> Iterator[Finding]:
+def _full_zones(case: TemplateUnderRule) -> Iterator[Finding]:
     """Evaluate the rule for a template."""
     for zones, pair, admitted in case.ceilings():
         yield _capped_by_zone(case, zones, pair, admitted)
@@ -225,8 +225,8 @@ CEILING = PlacementRule(
         "have only maxSkew pods more. Nodes there stay empty, so no node anywhere accepts another pod. The rule warns "
         "if this caps your replicas."
     ),
-    of_template=full_zones,
-    concerns=over_zones_and_hosts,
+    of_template=_full_zones,
+    concerns=_over_zones_and_hosts,
 )
 
 

@@ -21,7 +21,7 @@ from webhook.core.rules.placement.frame.shortfall import (
 _NEEDS = (Need.NODES, Need.PODS, Need.DRY_RUN)
 
 
-def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
+def _of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     """Evaluate the rule for missing pods."""
     short = case.once(missing)
     if isinstance(short, Reason):
@@ -31,7 +31,7 @@ def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
         yield _finding(STUCK, short, said, f"always places {short.replicas}")
 
 
-def of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
+def _of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     """Evaluate the rule for a rolling update."""
     short = rollout(case)
     if isinstance(short, Reason):
@@ -44,7 +44,7 @@ def of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
         yield _finding(ROLLOUT_STUCK, short, said, f"always places {short.replicas}")
 
 
-def rolls(subject: Subject, hard: Sequence[Placed]) -> bool:
+def _rolls(subject: Subject, hard: Sequence[Placed]) -> bool:
     """Whether a changed template replaces pods step by step, by a known strategy."""
     workload, strategy = subject.workload, subject.workload.strategy
     at_once = strategy is not None and strategy.type in ("Recreate", "OnDelete")
@@ -65,7 +65,7 @@ STUCK = PlacementRule(
         "evenspread found such an order by simulation. It names a fix only if every order then places all pods."
     ),
     needs=_NEEDS,
-    of_template=of_template,
+    of_template=_of_template,
     concerns=speaks_of,
     of_jobs=True,
     unless_warned=True,
@@ -83,8 +83,8 @@ ROLLOUT_STUCK = PlacementRule(
         "a time and ignores maxUnavailable."
     ),
     needs=_NEEDS,
-    of_template=of_rollout,
-    concerns=rolls,
+    of_template=_of_rollout,
+    concerns=_rolls,
     unless_warned=True,
     highest_on_pods=Mode.WARN,
 )

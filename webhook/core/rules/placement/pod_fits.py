@@ -48,7 +48,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     return () if tried is None or tried.answer is None else (tried.answer,)
 
 
-def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
+def _of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     """Evaluate the rule for a workload's pods."""
     short = case.once(missing)
     if isinstance(short, Reason):
@@ -68,7 +68,7 @@ DO_NOT_FIT = PlacementRule(
         "names a fix only if every order then places all pods."
     ),
     ask=evaluate,
-    of_template=of_template,
+    of_template=_of_template,
     concerns=speaks_of,
     of_jobs=True,
     unless_warned=True,

@@ -17,7 +17,7 @@ from webhook.core.text import plural, quoted
 _TOLD = frozenset({Mode.WARN, Mode.DENY})
 
 
-def concerns(subject: Subject, hard: Sequence[Placed]) -> bool:
+def _concerns(subject: Subject, hard: Sequence[Placed]) -> bool:
     """Whether pods are made anew, and tainted nodes count for them."""
     return subject.workload.traits.replaces and counts_tainted_nodes(subject, hard)
 
@@ -41,7 +41,7 @@ ZONE_LOSS = PlacementRule(
         "number for your worst zone. At least this many pods stay Pending in every order."
     ),
     of_template=evaluate,
-    concerns=concerns,
+    concerns=_concerns,
     # If pods do not fit today, a loss does not matter.
     unless_warned=True,
     highest_on_pods=Mode.WARN,

@@ -33,11 +33,11 @@ from webhook.core.scheduler.plugins.status import OK, PASSES, PluginResult, Stat
 from webhook.core.scheduler.plugins.volumes import Storage, claim_name, missing_claim, reachable_from
 
 VOLUME_BINDING = "VolumeBinding"
-OTHER_NODE = "node(s) didn't match PersistentVolume's node affinity"
+_OTHER_NODE = "node(s) didn't match PersistentVolume's node affinity"
 _OTHER_NODE_BEFORE = "node(s) had volume node affinity conflict"
 NONE_TO_BIND = "node(s) didn't find available persistent volumes to bind"
 NO_SPACE = "node(s) did not have enough free storage"
-VOLUME_GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+_VOLUME_GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
@@ -157,8 +157,8 @@ def _decide(pod_claims: _PodClaims, candidates: int) -> list[StatusOfNodes]:
     unbindable, without_space, errors = _check_waiting(pod_claims, candidates)
     for _, failed in errors:
         candidates &= ~failed
-    other_node = OTHER_NODE if gates.VOLUME_AFFINITY_REASON.holds(pod_claims.version) else _OTHER_NODE_BEFORE
-    by_reason = ((other_node, conflicting), (NONE_TO_BIND, unbindable), (NO_SPACE, without_space), (VOLUME_GONE, gone))
+    other_node = _OTHER_NODE if gates.VOLUME_AFFINITY_REASON.holds(pod_claims.version) else _OTHER_NODE_BEFORE
+    by_reason = ((other_node, conflicting), (NONE_TO_BIND, unbindable), (NO_SPACE, without_space), (_VOLUME_GONE, gone))
     return [*errors, *_combine_reasons(by_reason, candidates)]
 
 

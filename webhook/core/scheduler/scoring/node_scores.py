@@ -30,19 +30,19 @@ from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.scoring.allocation import ResourceUse, balanced_allocation, least_allocated
 from webhook.core.scheduler.scoring.preferences import inter_pod_affinity, node_affinity, taint_toleration
 
-BALANCED_ALLOCATION = "NodeResourcesBalancedAllocation"
+_BALANCED_ALLOCATION = "NodeResourcesBalancedAllocation"
 # The weights of the default profile, unchanged since 1.31. Source: config/v1/default_plugins.go getDefaultPlugins.
-WEIGHTS: Mapping[str, int] = {
+_WEIGHTS: Mapping[str, int] = {
     TAINT_TOLERATION: 3,
     NODE_AFFINITY: 2,
     NODE_RESOURCES_FIT: 1,
     POD_TOPOLOGY_SPREAD: 2,
     INTER_POD_AFFINITY: 2,
-    BALANCED_ALLOCATION: 1,
+    _BALANCED_ALLOCATION: 1,
 }
 
 
-class Scoring(Struct, frozen=True):
+class _Scoring(Struct, frozen=True):
     """All facts of the nodes' scores. ``drawn`` is `preferences.inter_pod_affinity`'s."""
 
     problem: Problem
@@ -50,7 +50,7 @@ class Scoring(Struct, frozen=True):
     drawn: tuple[tuple[str, Counts], ...]
 
 
-def take_scoring(index: ReadOnlyIndex, problem: Problem) -> Scoring | None:
+def take_scoring(index: ReadOnlyIndex, problem: Problem) -> _Scoring | None:
     """Copy the facts of scores for a current problem, None if the index lacks them.
 
     Source: noderesources/fit.go ``PreScore``; interpodaffinity/scoring.go ``PreScore``.
@@ -66,7 +66,7 @@ def take_scoring(index: ReadOnlyIndex, problem: Problem) -> Scoring | None:
         free, allocatable = index.nodes.amounts(name)
         assumed = {slot: amounts[number] for slot, amounts in facts.assumed.items()}
         resources.append(ResourceUse(free, allocatable, assumed, requested.get(name, 0), scored[number]))
-    return Scoring(problem, tuple(resources), (*_weighted_terms(problem, index), *facts.drawn))
+    return _Scoring(problem, tuple(resources), (*_weighted_terms(problem, index), *facts.drawn))
 
 
 def _weighted_terms(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, Counts], ...]:
@@ -88,7 +88,7 @@ def _weighted_terms(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, 
     return tuple(weighted)
 
 
-def node_scores(scoring: Scoring, cycle: Cycle, feasible: int) -> Mapping[str, Mapping[int, int]] | None:
+def node_scores(scoring: _Scoring, cycle: Cycle, feasible: int) -> Mapping[str, Mapping[int, int]] | None:
     """Return each plugin's weighted score of each feasible node, by slot.
 
     A plugin without scores has an empty mapping. The cycle is of the same problem. None means an invalid preferred term
@@ -110,12 +110,14 @@ def node_scores(scoring: Scoring, cycle: Cycle, feasible: int) -> Mapping[str, M
         NODE_RESOURCES_FIT: least_allocated(scoring.resources, slots),
         POD_TOPOLOGY_SPREAD: scores(problem.soft, cycle.eligible, feasible) or {},
         INTER_POD_AFFINITY: inter_pod_affinity(view, scoring.drawn, slots),
-        BALANCED_ALLOCATION: balanced_allocation(scoring.resources, slots, problem.version),
+        _BALANCED_ALLOCATION: balanced_allocation(scoring.resources, slots, problem.version),
     }
-    return {plugin: {slot: score * WEIGHTS[plugin] for slot, score in row.items()} for plugin, row in by_plugin.items()}
+    return {
+        plugin: {slot: score * _WEIGHTS[plugin] for slot, score in row.items()} for plugin, row in by_plugin.items()
+    }
 
 
-def best_nodes(scoring: Scoring, cycle: Cycle, feasible: int) -> int:
+def best_nodes(scoring: _Scoring, cycle: Cycle, feasible: int) -> int:
     """Select the feasible nodes with the highest sum of scores (`node_sets`).
 
     Empty for an invalid preferred term.

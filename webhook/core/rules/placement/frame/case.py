@@ -210,7 +210,7 @@ def counts_tainted_nodes(_subject: Subject, hard: Sequence[Placed]) -> bool:
     return not _IGNORES.isdisjoint([each.constraint.node_taints_policy for each in hard])
 
 
-def is_replicated(workload: Workload, *, jobs: bool = False) -> bool:
+def _is_replicated(workload: Workload, *, jobs: bool = False) -> bool:
     """Whether the object runs several equal pods at the same time. ``jobs`` includes pods that complete."""
     several = workload.traits.replicated or (jobs and workload.group_kind == JOB)
     return several and workload.replicas not in NO_REPLICAS and not workload.suspended
@@ -310,7 +310,7 @@ def staying(case: TemplateUnderRule, tally: ConstraintRoom, domains: Collection[
     return f"{many} {word} {'stays' if many == 1 else 'stay'} at {level}"
 
 
-def unlike_the_scheduler(subject: Subject) -> Reason | None:
+def _unlike_the_scheduler(subject: Subject) -> Reason | None:
     """Return why the default filters do not apply to these pods. None if they do."""
     names = {each.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER for each in subject.workload.templates}
     if not names <= set(subject.policy.scheduler_names):
@@ -345,11 +345,11 @@ class PlacementRule(Rule, frozen=True, kw_only=True):
 def evaluate_templates(rules: Sequence[PlacementRule], subject: Subject) -> Iterable[RuleAnswer]:
     """Evaluate the rules for a workload. Without the needed facts, they are not evaluated."""
     hard = [placed for placed in subject.placed if placed.constraint.hard]
-    if not hard or not is_replicated(subject.workload, jobs=True):
+    if not hard or not _is_replicated(subject.workload, jobs=True):
         return ()
-    is_job = not is_replicated(subject.workload)
+    is_job = not _is_replicated(subject.workload)
     asked = [rule for rule in rules if (rule.of_jobs or not is_job) and rule.concerns(subject, hard)]
-    missing = subject.lacks("nodes", "pods") or unlike_the_scheduler(subject)
+    missing = subject.lacks("nodes", "pods") or _unlike_the_scheduler(subject)
     if missing is not None:
         return [NotEvaluated(rule.id, missing) for rule in asked]
     return _of_templates(asked, subject, subject.context.cluster) if asked else ()

@@ -104,7 +104,7 @@ def honoring(case: TemplateUnderRule, placed: Placed, *fields: str) -> Iterator[
     only = _honoring(case, (placed,), fields)
     every = _honoring(case, case.placed, fields)
     if only is not None:
-        yield from (only,) if _spreads(case, only.hard) else removed(case, placed)
+        yield from (only,) if _spreads(case, only.hard) else _removed(case, placed)
     if every is not None and (only is None or every.hard != only.hard) and _spreads(case, every.hard):
         yield every
 
@@ -116,7 +116,7 @@ def _spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool
     )
 
 
-def removed(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
+def _removed(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
     """Remove the only constraint if it has one domain. Next to others, it keeps the defaults off."""
     if len(_all_constraints(case)) == 1:
         yield Remedy(WHEN_UNSATISFIABLE, f"remove {placed.name}", removal(placed), ())
@@ -147,7 +147,7 @@ def fewer_domains(case: TemplateUnderRule, room: ConstraintRoom) -> Iterator[Rem
         words = f"use minDomains: {there}"
         yield Remedy("minDomains", words, fix_of(case, made), hard_with(case, made), is_last_word=False)
     else:
-        yield from removed(case, placed)
+        yield from _removed(case, placed)
 
 
 def _all_constraints(case: TemplateUnderRule) -> tuple[Placed, ...]:
@@ -165,7 +165,7 @@ def made_soft(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
     """Make constraints soft. Remove a constraint with a soft twin, or a sole constraint with a single domain."""
     domains = {tally.hard.index: tally.column.domain_count(tally.domains.counting) for tally in case.rooms}
     if any(domains[case.placed.index(each)] < 2 for each in several):
-        yield from removed(case, several[0])
+        yield from _removed(case, several[0])
         return
     written = case.placed[0].template.template.pod_spec.constraints
     soft = [soften(written, each.index) for each in several]
