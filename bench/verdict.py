@@ -23,7 +23,8 @@ from pathlib import Path
 
 import msgspec
 
-from webhook.core.api.selectors import compile_required_nodes, compile_selector
+from webhook.core.api.node_selectors import compile_required_nodes
+from webhook.core.api.selectors import compile_selector
 from webhook.core.api.types import DO_NOT_SCHEDULE, LabelSelector, LabelSelectorRequirement, Node, Pod, Service
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.admission_plugins import as_created

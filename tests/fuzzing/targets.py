@@ -9,42 +9,18 @@ import json
 import time
 
 import msgspec
-from build import (
-    ROOMY,
-    autoscaler,
-    constraint,
-    declared,
-    index,
-    meta,
-    namespace,
-    node,
-    owner,
-    pod,
-    running,
-    service,
-)
+from build import ROOMY, autoscaler, constraint, declared, index, meta, namespace, node, owner, pod, running, service
 from manifest import DENY, FIXED
 from msgspec.structs import replace
 
 from webhook.admission import Engine, ReviewError, answer, decode_review
 from webhook.config import ConfigError, Loaded, parse_policy
-from webhook.core.api.selectors import (
-    SelectorError,
-    compile_required_nodes,
-    compile_selector,
-    first_untolerated,
-    valid_selector,
-)
+from webhook.core.api.node_selectors import compile_required_nodes
+from webhook.core.api.requirements import SelectorError
+from webhook.core.api.selectors import compile_selector, valid_selector
 from webhook.core.api.storage import Claim, ClaimSpec, PersistentVolume, Phase, StorageClass
-from webhook.core.api.types import (
-    Affinity,
-    LabelSelector,
-    NodeSpec,
-    NodeStatus,
-    ObjectMeta,
-    Taint,
-    Toleration,
-)
+from webhook.core.api.tolerations import first_untolerated
+from webhook.core.api.types import Affinity, LabelSelector, NodeSpec, NodeStatus, ObjectMeta, Taint, Toleration
 from webhook.core.api.version import RECORDED
 from webhook.snapshot.load import SnapshotError, read_snapshot
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.core.api.quantity import parse_quantity
-from webhook.core.api.selectors import SelectorError, compile_selector
+from webhook.core.api.requirements import SelectorError
+from webhook.core.api.selectors import compile_selector
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, PodTemplate, SpreadConstraint
 from webhook.core.api.version import ANNOUNCED, OLDEST, RECORDED, KubernetesVersion
 from webhook.core.apiserver.decoding import GO_KINDS, DecodeError, as_go_reads, decode, decode_strictly

@@ -3,16 +3,9 @@ import pytest
 from build import labels
 
 from webhook.core.api.label_syntax import key_faults, value_faults
-from webhook.core.api.selectors import (
-    NOTHING,
-    Requirement,
-    SelectorError,
-    compile_selector,
-    first_untolerated,
-    parse_integer,
-    selector_from_labels,
-    tolerates,
-)
+from webhook.core.api.requirements import Requirement, SelectorError, parse_integer
+from webhook.core.api.selectors import NOTHING, compile_selector, selector_from_labels
+from webhook.core.api.tolerations import first_untolerated, tolerates
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, Taint, Toleration
 
 

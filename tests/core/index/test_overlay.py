@@ -4,10 +4,12 @@ import pytest
 from build import apart, cluster, index, node, owner, running, selector
 from msgspec.structs import replace
 
+from webhook.core.api.requirements import Requirement
 from webhook.core.api.resources import PODS
-from webhook.core.api.selectors import EXISTS, Requirement, compile_selector
+from webhook.core.api.selectors import compile_selector
 from webhook.core.api.storage import CsiDriverOnNode, CsiNode, CsiNodeSpec, DriverAllocatable
 from webhook.core.api.types import (
+    EXISTS,
     Affinity,
     ClaimSource,
     Container,

@@ -26,6 +26,15 @@ SCHEDULE_ANYWAY = "ScheduleAnyway"
 HONOR = "Honor"
 IGNORE = "Ignore"
 
+# Operators of label selectors, node selectors and tolerations. EQUALS is an entry of matchLabels.
+EQUALS = "="
+IN = "In"
+NOT_IN = "NotIn"
+EXISTS = "Exists"
+DOES_NOT_EXIST = "DoesNotExist"
+GREATER = "Gt"
+LESS = "Lt"
+
 
 class _Value(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Base class: frozen, keyword-only, camelCase in JSON, encoded without defaults."""

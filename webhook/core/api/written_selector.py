@@ -5,8 +5,18 @@
 
 from collections.abc import Mapping
 
-from webhook.core.api.selectors import DOES_NOT_EXIST, EQUALS, EXISTS, GREATER, IN, LESS, NOT_IN, Requirement
-from webhook.core.api.types import LabelSelector, LabelSelectorRequirement
+from webhook.core.api.requirements import Requirement
+from webhook.core.api.types import (
+    DOES_NOT_EXIST,
+    EQUALS,
+    EXISTS,
+    GREATER,
+    IN,
+    LESS,
+    NOT_IN,
+    LabelSelector,
+    LabelSelectorRequirement,
+)
 from webhook.core.text import one_line, quoted
 
 

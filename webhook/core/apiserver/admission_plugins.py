@@ -24,8 +24,7 @@ from webhook.core.api.admission_objects import (
     RuntimeClass,
 )
 from webhook.core.api.resources import compare_amounts, container_requests, pod_level_resource
-from webhook.core.api.selectors import EXISTS
-from webhook.core.api.types import Container, Pod, ResourceRequirements, Toleration, WrittenQuantity
+from webhook.core.api.types import EXISTS, Container, Pod, ResourceRequirements, Toleration, WrittenQuantity
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import NO_EXECUTE, TAINT_NOT_READY, TAINT_UNREACHABLE
 from webhook.core.apiserver.pod_defaults import prepare_for_create, with_decoding_defaults

@@ -21,8 +21,9 @@ from webhook.core.api.resources import (
     to_milli,
     written_nanos,
 )
-from webhook.core.api.selectors import IN, NOT_IN
 from webhook.core.api.types import (
+    IN,
+    NOT_IN,
     Affinity,
     Container,
     LabelSelector,

@@ -6,7 +6,7 @@ Source: pkg/controller/daemon/daemon_controller.go ``NodeShouldRunDaemonPod``; d
 
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import compile_required_nodes
+from webhook.core.api.node_selectors import compile_required_nodes
 from webhook.core.api.types import (
     Affinity,
     NodeAffinity,

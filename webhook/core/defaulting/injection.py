@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import compile_required_nodes
+from webhook.core.api.node_selectors import compile_required_nodes
 from webhook.core.api.types import (
     DO_NOT_SCHEDULE,
     HONOR,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import IN, Selector, compile_selector, valid_selector
-from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, Pod, SpreadConstraint
+from webhook.core.api.selectors import Selector, compile_selector, valid_selector
+from webhook.core.api.types import IN, LabelSelector, LabelSelectorRequirement, Pod, SpreadConstraint
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import controllers, owner_selector

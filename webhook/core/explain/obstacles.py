@@ -7,16 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from webhook.core.api.node_selectors import NodeTerm, RequiredNodes, compile_node_selector
+from webhook.core.api.requirements import Requirement
 from webhook.core.api.resources import PODS
-from webhook.core.api.selectors import (
-    NodeTerm,
-    RequiredNodes,
-    Requirement,
-    Selector,
-    compile_node_selector,
-    first_untolerated,
-)
+from webhook.core.api.selectors import Selector
 from webhook.core.api.storage import PersistentVolume
+from webhook.core.api.tolerations import first_untolerated
 from webhook.core.api.types import Taint, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.api.written_selector import requirement_in_words

@@ -8,7 +8,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from webhook.core.api.selectors import Selector, SelectorError, compile_selector
+from webhook.core.api.requirements import SelectorError
+from webhook.core.api.selectors import Selector, compile_selector
 from webhook.core.api.spread_group import INJECT, GroupSpec, SpreadGroup, WrittenCap
 from webhook.core.api.types import LabelSelector, ObjectMeta
 from webhook.core.api.well_known import HOSTNAME, ZONE

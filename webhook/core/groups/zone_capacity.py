@@ -7,7 +7,8 @@ from operator import or_
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import compile_required_nodes, valid_selector
+from webhook.core.api.node_selectors import compile_required_nodes
+from webhook.core.api.selectors import valid_selector
 from webhook.core.api.types import Pod, PodAffinityTerm, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.groups.affinity import NO_AFFINITY, apart_terms, with_apart_terms

@@ -11,8 +11,8 @@ from itertools import combinations_with_replacement, product
 from msgspec import Struct
 from msgspec.structs import replace
 
+from webhook.core.api.node_selectors import compile_required_nodes
 from webhook.core.api.resources import PODS, PodRequest
-from webhook.core.api.selectors import compile_required_nodes
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index import node_sets
 from webhook.core.index.overlay import AddedNodes, with_nodes, with_room

@@ -12,8 +12,7 @@ where each controller has an account of its own in kube-system, or shares the ma
 
 from collections.abc import Iterable, Iterator
 
-from webhook.core.api.selectors import DOES_NOT_EXIST, NOT_IN
-from webhook.core.api.types import OwnerReference, SpreadConstraint
+from webhook.core.api.types import DOES_NOT_EXIST, NOT_IN, OwnerReference, SpreadConstraint
 from webhook.core.api.well_known import (
     CONTROLLER_ACCOUNT_SUFFIX,
     CONTROLLER_MANAGER,

@@ -12,8 +12,9 @@ a review of two correct constraints takes 34 µs without a cluster. Weights of t
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from webhook.core.api.selectors import GREATER, LESS
 from webhook.core.api.types import (
+    GREATER,
+    LESS,
     Affinity,
     LabelSelector,
     NodeAffinity,

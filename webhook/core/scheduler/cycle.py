@@ -10,7 +10,7 @@ Source: kube-scheduler schedule_one.go ``findNodesThatFitPod``; framework/runtim
 from collections.abc import Callable, Mapping, Sequence
 
 from webhook.core.api import gates
-from webhook.core.api.selectors import RequiredNodes, compile_required_nodes
+from webhook.core.api.node_selectors import RequiredNodes, compile_required_nodes
 from webhook.core.api.types import Affinity, Pod
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from webhook.core.api.selectors import first_untolerated
+from webhook.core.api.tolerations import first_untolerated
 from webhook.core.api.types import Pod, Taint, Toleration
 from webhook.core.api.well_known import MIRROR_ANNOTATION, NO_EXECUTE
 from webhook.core.index.cluster_index import ClusterIndex

@@ -10,7 +10,7 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import first_untolerated
+from webhook.core.api.tolerations import first_untolerated
 from webhook.core.api.types import Pod, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES, TAINT_UNSCHEDULABLE
 from webhook.core.changes.candidates import Candidates, PodFix

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import FieldRequirement, NodeTerm, Requirement
+from webhook.core.api.node_selectors import FieldRequirement, NodeTerm
+from webhook.core.api.requirements import Requirement
 from webhook.core.api.types import Node, NodeSpec, NodeStatus, ObjectMeta, Taint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets

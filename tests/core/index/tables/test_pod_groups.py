@@ -7,7 +7,8 @@ import pytest
 from build import cluster, constraint, pod, running, selector
 from msgspec import structs
 
-from webhook.core.api.selectors import NOTHING, Requirement, Selector, compile_selector
+from webhook.core.api.requirements import Requirement
+from webhook.core.api.selectors import NOTHING, Selector, compile_selector
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.tables.pod_groups import NamespacePods
 

@@ -5,7 +5,7 @@ import pytest
 from build import index, labels, node
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import compile_required_nodes
+from webhook.core.api.node_selectors import compile_required_nodes
 from webhook.core.api.types import Affinity, Node, NodeSpec, ObjectMeta, Taint
 from webhook.core.budget import OutOfTimeError, time_limit
 from webhook.core.scheduler.plugins.node_ports import run_node_ports

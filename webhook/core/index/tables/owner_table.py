@@ -7,7 +7,9 @@ required label are compared.
 from collections.abc import Iterator
 from heapq import nsmallest
 
-from webhook.core.api.selectors import EQUALS, IN, Requirement, Selector
+from webhook.core.api.requirements import Requirement
+from webhook.core.api.selectors import Selector
+from webhook.core.api.types import EQUALS, IN
 from webhook.core.budget import check_time
 from webhook.core.index.objects import Autoscaler, Owner
 from webhook.core.index.read_only import Owners

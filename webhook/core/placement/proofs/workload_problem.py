@@ -19,7 +19,8 @@ from msgspec import Struct
 
 from webhook.core.api import gates
 from webhook.core.api.resources import PODS
-from webhook.core.api.selectors import Selector, first_untolerated
+from webhook.core.api.selectors import Selector
+from webhook.core.api.tolerations import first_untolerated
 from webhook.core.api.types import Pod, PodAffinityTerm, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.budget import check_time

@@ -11,7 +11,8 @@ from functools import partial
 from msgspec.structs import replace
 
 from webhook.core.api import gates
-from webhook.core.api.selectors import compile_required_nodes, first_untolerated
+from webhook.core.api.node_selectors import compile_required_nodes
+from webhook.core.api.tolerations import first_untolerated
 from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, PREFER_NO_SCHEDULE
 from webhook.core.api.written_selector import has_conditions

@@ -8,7 +8,7 @@ from functools import partial
 
 from webhook.core.api import gates
 from webhook.core.api.label_syntax import key_faults, value_faults
-from webhook.core.api.selectors import Requirement
+from webhook.core.api.requirements import Requirement
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.written_selector import (
     as_requirement,

@@ -5,7 +5,8 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from webhook.core.api.selectors import Selector, SelectorError
+from webhook.core.api.requirements import SelectorError
+from webhook.core.api.selectors import Selector
 from webhook.core.api.types import ObjectMeta, Pod, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from webhook.core.api.selectors import compile_required_nodes
+from webhook.core.api.node_selectors import compile_required_nodes
 from webhook.core.api.types import HONOR, IGNORE
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.cached_property import cached_property

@@ -5,8 +5,8 @@ Source: kube-scheduler plugins/helper/spread.go.
 
 from collections.abc import Mapping
 
-from webhook.core.api.selectors import EQUALS, NOTHING, Selector, selector_from_labels, valid_selector
-from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, ObjectMeta, Service
+from webhook.core.api.selectors import NOTHING, Selector, selector_from_labels, valid_selector
+from webhook.core.api.types import EQUALS, LabelSelector, LabelSelectorRequirement, ObjectMeta, Service
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.workloads.kinds import REPLICATION_CONTROLLER, SELECTING, native_version
 

@@ -18,7 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api import gates
-from webhook.core.api.selectors import EVERYTHING, NOTHING, Selector, SelectorError
+from webhook.core.api.requirements import SelectorError
+from webhook.core.api.selectors import EVERYTHING, NOTHING, Selector
 from webhook.core.api.types import Affinity, Pod, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.budget import check_time

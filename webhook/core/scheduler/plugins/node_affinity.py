@@ -3,8 +3,8 @@
 Source: kube-scheduler framework/plugins/nodeaffinity/node_affinity.go.
 """
 
-from webhook.core.api.selectors import IN, RequiredNodes
-from webhook.core.api.types import NodeSelector, NodeSelectorTerm, Pod
+from webhook.core.api.node_selectors import RequiredNodes
+from webhook.core.api.types import IN, NodeSelector, NodeSelectorTerm, Pod
 from webhook.core.api.well_known import NODE_NAME_FIELD
 from webhook.core.scheduler.plugins.status import OK, PASSES, PluginResult, unresolvable
 

@@ -7,20 +7,11 @@ Source: k8s.io/component-helpers scheduling/corev1/helpers.go, nodeaffinity/node
 
 from collections.abc import Iterable, Sequence
 
-from webhook.core.api.selectors import (
-    DOES_NOT_EXIST,
-    EXISTS,
-    GREATER,
-    LESS,
-    NOT_IN,
-    FieldRequirement,
-    NodeTerm,
-    RequiredNodes,
-    Requirement,
-    Selector,
-    first_untolerated,
-)
-from webhook.core.api.types import Toleration
+from webhook.core.api.node_selectors import FieldRequirement, NodeTerm, RequiredNodes
+from webhook.core.api.requirements import Requirement
+from webhook.core.api.selectors import Selector
+from webhook.core.api.tolerations import first_untolerated
+from webhook.core.api.types import DOES_NOT_EXIST, EXISTS, GREATER, LESS, NOT_IN, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_NAME_FIELD, NODE_STATES
 from webhook.core.budget import check_time
 from webhook.core.index.nodes import NodeView

@@ -3,7 +3,7 @@
 Source: kube-scheduler framework/plugins/nodeunschedulable/node_unschedulable.go.
 """
 
-from webhook.core.api.selectors import first_untolerated
+from webhook.core.api.tolerations import first_untolerated
 from webhook.core.api.types import Pod
 from webhook.core.api.well_known import CORDON_TAINT, FILTERING_EFFECTS
 from webhook.core.index.nodes import NodeView

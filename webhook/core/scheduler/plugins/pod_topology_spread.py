@@ -19,7 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api import gates
-from webhook.core.api.selectors import Selector, SelectorError, compile_selector, selector_from_labels
+from webhook.core.api.requirements import SelectorError
+from webhook.core.api.selectors import Selector, compile_selector, selector_from_labels
 from webhook.core.api.types import HONOR, IGNORE, Pod, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index import node_sets

@@ -4,7 +4,7 @@ Source: kube-scheduler framework/plugins/tainttoleration/taint_toleration.go.
 """
 
 from webhook.core.api import gates
-from webhook.core.api.selectors import first_untolerated
+from webhook.core.api.tolerations import first_untolerated
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import FILTERING_EFFECTS

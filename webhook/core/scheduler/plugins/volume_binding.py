@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from webhook.core.api import gates
+from webhook.core.api.requirements import Requirement, SelectorError
 from webhook.core.api.resources import ResourceList, compare_amounts, whole_units
-from webhook.core.api.selectors import IN, Requirement, SelectorError, compile_selector, valid_selector
+from webhook.core.api.selectors import compile_selector, valid_selector
 from webhook.core.api.storage import (
     STORAGE,
     WAIT_FOR_FIRST_CONSUMER,
@@ -21,7 +22,7 @@ from webhook.core.api.storage import (
     StorageCapacity,
     StorageClass,
 )
-from webhook.core.api.types import NodeSelectorTerm, Pod
+from webhook.core.api.types import IN, NodeSelectorTerm, Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME, NO_PROVISIONER, SELECTED_NODE
 from webhook.core.budget import check_time

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from webhook.core.api.selectors import compile_node_selector
+from webhook.core.api.node_selectors import compile_node_selector
 from webhook.core.api.storage import Claim, CsiDriver, PersistentVolume, StorageCapacity, StorageClass
 from webhook.core.api.types import Pod, Volume
 from webhook.core.index import node_sets

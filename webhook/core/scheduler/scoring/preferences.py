@@ -5,7 +5,8 @@ Source: kube-scheduler tainttoleration/taint_toleration.go, nodeaffinity/node_af
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from webhook.core.api.selectors import compile_node_selector, tolerates
+from webhook.core.api.node_selectors import compile_node_selector
+from webhook.core.api.tolerations import tolerates
 from webhook.core.api.types import NodeSelector, PreferredSchedulingTerm, Taint, Toleration
 from webhook.core.index import node_sets
 from webhook.core.index.nodes import NodeView

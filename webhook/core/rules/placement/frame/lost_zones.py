@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import first_untolerated
+from webhook.core.api.tolerations import first_untolerated
 from webhook.core.api.types import IGNORE, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, NO_EXECUTE, NO_SCHEDULE, TAINT_UNREACHABLE, ZONE
 from webhook.core.index import node_sets
