@@ -32,7 +32,11 @@ _WAIT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 _COUNTERS = {
     "admission_errors": ("Reviews that failed because of a bug.",),
     "connections_ended": (
-        "Connections ended or refused by the server: made-room, over-share, refused, body-bytes, buffers, late, left.",
+        (
+            "Connections ended or refused, by reason: made-room (full table, for a new connection), over-share (source "
+            "has half of the table), refused (no room), body-bytes (its memory went to another body), buffers (too "
+            "many large buffers), late (slow peer), left (peer disconnected first)."
+        ),
         *("port", "reason"),
     ),
     "certificate_faults": ("Certificate files that could not be served. The last good pair stays in use.",),

@@ -89,7 +89,7 @@ def test_names_are_text_and_lists_are_cut(browse):
     page = read(answer)
     assert not any(each in answer.text for each in ("<b>0", "<i>", "<script>"))
     assert answer.text.count("<details>") == 20
-    assert "The fields of 70 more workloads are in the status of the object." in page.texts["content"]
+    assert "The status of the SpreadGroup lists the fields of 70 more workloads." in page.texts["content"]
     assert "700 pods without these fields: <i> …" in page.texts["content"]
 
 

@@ -299,7 +299,7 @@ def doubt(outcome: JointOutcome) -> str:
         return f"{searched}, the limit (--states)"
     stuck, orders = round((simulation.stuck or 0) * simulation.sampled), plural(simulation.sampled, "sampled order")
     tried = f"{stuck:,} of {orders} left pods Pending" if stuck else f"none of {orders} got stuck, which proves nothing"
-    return f"{searched}, and there are more (--states); {tried}"
+    return f"{searched}, but not all: raise --states to search more; {tried}"
 
 
 def not_evaluated(answer: SimulationAnswer) -> tuple[str, ...]:

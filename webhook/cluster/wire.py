@@ -81,7 +81,7 @@ def read_page(body: bytes, read: Reader) -> tuple[ListPage, list[LeftOutObject]]
     except msgspec.ValidationError:
         pass  # at least one object is invalid: decode each on its own
     except _UNREADABLE as error:
-        raise ClusterError(f"the page is not JSON: {bounded(str(error))}") from error
+        raise ClusterError(f"the response of the API server is not valid JSON: {bounded(str(error))}") from error
     raw = read_raw_page(body)
     values, unread = read_items(raw, read)
     return ListPage(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), unread

@@ -180,7 +180,7 @@ class Simulator:
         return join(("evenspread", "simulate", *self._cluster, *change.arguments))
 
     def answer(self, change: WhatIfChange) -> Simulated:
-        """The JSON document of the change. Raises NoAnswer."""
+        """Simulate the change in a worker process, and return the answer. Raises NoAnswer."""
         if not self._free.acquire(timeout=self._limits.patience_seconds):
             raise NoAnswer("Another question is being answered. Try again in a moment.")
         try:

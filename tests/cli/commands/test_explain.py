@@ -88,7 +88,7 @@ class TestThePage:
         code, out, _ = ask("z1: a=1 | z2: b=0", "pod/new", "-n", "shop", objects=[waiting("new", ZONE)])
         assert code == 0
         assert out.startswith("Pod shop/new: 1 of 2 nodes admits it\n\nzone[0]")
-        assert "    1  none: this admits it\n       b\n" in out
+        assert "    1  none: this node admits the pod\n       b\n" in out
         assert "fix" not in out
 
     @pytest.mark.parametrize(

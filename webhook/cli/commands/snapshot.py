@@ -54,7 +54,7 @@ def _with_directory(file: str | None) -> str | None:
 @cluster_options
 @policy_option
 def snapshot(*, file: str | None, anonymise: bool, selection: ClusterSelection, policy: Policy) -> None:
-    """Save a cluster into a file. All commands with --snapshot read it, and audit.
+    """Save a cluster into a file. Read it with `audit FILE`, or with --snapshot in any other command.
 
     snapshot only uses get and list. It writes only fields with an effect on answers: no environment variables, commands
     or images, and nothing from Secrets and ConfigMaps. Only the file's owner may read it. The file appears when it is

@@ -158,7 +158,7 @@ def _fields(of: PlannedWorkload) -> dict[str, str]:
 
 def _rest(workloads: Sequence[PlannedWorkload]) -> str:
     rest = len(workloads) - _MOST_FIELDS
-    return f"The fields of {plural(rest, 'more workload')} are in the status of the object." if rest > 0 else ""
+    return f"The status of the SpreadGroup lists the fields of {plural(rest, 'more workload')}." if rest > 0 else ""
 
 
 def _unguarded(of: GroupWithStatus) -> str:

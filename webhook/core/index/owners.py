@@ -150,9 +150,11 @@ def _replaced(owner: Owner, reference: OwnerReference) -> bool:
 
 
 def _wanted_above(owner: Owner) -> int | None:
-    """The replicas of an unknown workload, from the owner that it controls.
+    """The replicas of a workload missing from the index, read from an object controlled by the workload.
 
-    A ReplicaSet has them in an annotation. Any other owner, such as an operator's StatefulSet, has all the pods itself.
+    A ReplicaSet has the number in an annotation. Any other object, such as an operator's StatefulSet, has all pods of
+    the
+    workload, so its own replicas count.
     Source: deployment/util/deployment_util.go ``DesiredReplicasAnnotation``.
     """
     if group_kind(owner.api_version, owner.kind) != REPLICA_SET:

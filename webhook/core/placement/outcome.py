@@ -39,7 +39,10 @@ class Effort(Struct, frozen=True):
 
     @property
     def work(self) -> int:
-        """The columns to check for two crossing keys: under a second for 20,000 states."""
+        """The most grid columns to check for constraints over two crossing topology keys (see `crossing_keys`).
+
+        20,000 states allow 2,000,000 columns. Checking them takes under a second.
+        """
         return self.states * _COLUMNS_PER_STATE
 
     def states_of(self, game: Game) -> int:

@@ -46,7 +46,10 @@ def read_object(raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, polic
 
 
 def read_within_limit(raw: bytes | Raw, stated: TypeMeta, policy: Policy) -> ReadObject:
-    """Decode an object at admission. More than `MAX_VALUES` values stay unread, because decoding delays others."""
+    """Decode an object at admission. Return `UNREAD` for more than `MAX_VALUES` JSON values in a kind with constraints.
+
+    Decoding such an object would delay other reviews.
+    """
     api_version, kind = stated.api_version or "", stated.kind or ""
     if has_more_values(raw, MAX_VALUES) and constraint_paths(api_version, kind, policy.workloads):
         return UNREAD

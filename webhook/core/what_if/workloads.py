@@ -73,7 +73,7 @@ def simulated_workload(source: ReplicatedSource, within: Context, *, rollout: bo
 
 
 def workload_of_other_pods(pods: OtherPods, within: Context) -> SimulatedWorkload:
-    """Return the workload of pods without a source."""
+    """Simulate pods without a `ReplicatedSource` as a workload of their own. Every pod needs a node."""
     return SimulatedWorkload(
         title=pods.title,
         stem=pods.pod.meta.name,

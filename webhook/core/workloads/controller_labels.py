@@ -63,7 +63,10 @@ def may_be_added(workload: Workload, key: str, *, in_template: bool) -> bool:
 
 
 def may_be_added_to(kind: GroupKind, key: str) -> bool:
-    """Whether a pod of another workload may have a label missing from its template."""
+    """Whether pods of this kind may get the label, although their template lacks it.
+
+    Controllers, other webhooks and binding add labels. Unlike `may_be_added`, this needs only the kind.
+    """
     if _among(key, _ANY):
         return True
     added = _added_to(kind)

@@ -116,7 +116,7 @@ class Pieces(Struct, frozen=True):
         return Pieces((_Piece(0, len(data)),), len(data))
 
     def edited(self, edits: Iterable[TextEdit]) -> "Pieces":
-        """Apply further edits, in the order of the text. Positions count in this text."""
+        """Apply further edits, sorted by position. Positions refer to the text before these edits."""
         made: list[_Piece] = []
         at = 0
         for edit in edits:

@@ -205,7 +205,7 @@ def _nodes(explanation: Explanation, paint: Paint) -> Iterator[str]:
         groups.append((status, members))
     yield paint("NODES  FIRST FAILING FILTER", DIM) + "\n"
     for first, members in groups[:_MAX_TABLE_LINES]:
-        text = f"none: {'this admits' if members.bit_count() == 1 else 'these admit'} it"
+        text = f"none: {'this node admits' if members.bit_count() == 1 else 'these nodes admit'} the pod"
         if first is not None:
             text = f"{first.plugin}: {', '.join(one_line(reason) for reason in first.reasons)}".removeprefix(": ")
         lines = textwrap.wrap(text, WIDTH - _COUNT)

@@ -65,11 +65,16 @@ class SimulationRequest(Struct, frozen=True, kw_only=True):
     "2 usage or configuration, 3 unreadable input, 4 cluster not readable, 5 a bug of evenspread.",
 )
 @click.argument("words", nargs=-1, metavar="[FILE...|KIND/NAME]")
-@click.option("--all", "everything", is_flag=True, help="All workloads of the cluster, or of the namespace in -n.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Every workload with missing pods, in the cluster or in the namespace of -n.",
+)
 @click.option("--replicas", type=click.IntRange(0), metavar="N", help="Simulate N replicas.")
 @click.option("--rollout", is_flag=True, help="Simulate a rolling update of the running pods.")
 @click.option(
-    "--drain", multiple=True, metavar="NODE", help="Simulate a drain of this node. Repeat it, and the options below."
+    "--drain", multiple=True, metavar="NODE", help="Simulate a drain of this node. Every event can be repeated."
 )
 @click.option("--delete-node", "delete", multiple=True, metavar="NODE", help="Simulate the deletion of this node.")
 @click.option(
@@ -93,14 +98,14 @@ class SimulationRequest(Struct, frozen=True, kw_only=True):
     multiple=True,
     type=Parsed("nodes", parse_added_nodes),
     metavar="KEY=VALUE:N",
-    help="Simulate N more nodes, empty and like one with this label, as in zone=b:3.",
+    help="Simulate N more empty nodes, each a copy of a node with this label. Example: zone=b:3.",
 )
 @click.option(
     "--states",
     type=click.IntRange(1),
     default=_STATES,
     show_default=True,
-    help="Number of states (how many pods each node has) to search. Raise it if the answer is unknown.",
+    help="Most states to search. A state is one distribution of pods over nodes. Raise it if the answer is unknown.",
 )
 @output_option("text", "json", "yaml")
 @current_cluster_options
@@ -130,8 +135,8 @@ def simulate(  # noqa: PLR0913 one parameter an option
       kubectl evenspread simulate --all --lose zone=b
 
     FILE is a manifest, or - for the standard input. All workloads in the files are simulated together. KIND/NAME is a
-    workload of the cluster. With --all, or with only an event such as --drain, simulate takes all workloads that lack
-    pods.
+    workload of the cluster. With --all, or with only an event such as --drain, simulate takes
+    every workload with missing pods after the event.
 
     simulate reads the kubeconfig's current cluster unless you add --snapshot. It changes nothing there.
     """

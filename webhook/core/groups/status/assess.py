@@ -182,9 +182,12 @@ def _plan(seen: ObservedGroup, before: SpreadGroupStatus) -> _Planned:
 
 
 def _stays(seen: ObservedGroup, stored: StoredPlan, kept: PlanResult, fresh: PlanResult) -> bool:
-    """Whether unproven fields stay, because a workload or a pod has them.
+    """Whether to keep the stored plan although it is not proven.
 
-    Pods count too: the workload that creates them can be of an unknown kind.
+    Keep it if the new plan is not proven either. Otherwise keep it if both hold:
+    - a workload or a pod has the stored fields but not the new fields,
+    - the stored plan can still fit, or the new plan moves pins.
+    Pods count too, because their workload can be of an unknown kind.
     """
     if fresh.plan is None or not fresh.fits:
         return True

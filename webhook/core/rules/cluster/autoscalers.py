@@ -78,17 +78,18 @@ AUTOSCALER = Rule(
     why=(
         "Karpenter simulates scheduling with its own code "
         "([measured differences](../exactness.md#who-else-reads-the-constraint)):\n\n"
-        "- For hostname it assumes a minimum of 0. It wants one node per maxSkew pods, and treats nodes full of other "
-        "pods as full.\n"
-        "- It first treats ScheduleAnyway as a hard constraint, and adds a node in a domain closed to your pods.\n"
+        "- For hostname it assumes a minimum of 0 pods per node, so it wants one node per maxSkew pods. If the "
+        "constraint counts more pods than the workload's replicas, it may treat every existing node as full.\n"
+        "- It first treats ScheduleAnyway as DoNotSchedule. It may add a node in a domain that has no usable node for "
+        "your pods.\n"
         "- It evaluates each constraint alone, and merges constraints that differ only in minDomains.\n"
         "- For a selector without conditions it counts every pod in the namespace.\n"
         "- It ignores domains that your pods exclude by the topologyKey itself.\n"
         "- It ignores matchFields, and tries the terms of a required node affinity one by one.\n"
         "- It skips existing nodes with an untolerated PreferNoSchedule taint.\n\n"
-        "The descheduler evicts pods for one constraint after the other, even if no node satisfies both. For an empty "
-        "selector it counts every pod in the namespace. It also counts nodes without the label of another hard "
-        "constraint. It can then evict your pods in every run."
+        "The descheduler handles each constraint alone. It can evict a pod for one constraint even if no node "
+        "satisfies all of them. For an empty selector it counts every pod in the namespace. Unlike kube-scheduler, it "
+        "counts nodes that lack the topology key of another hard constraint. It can then evict your pods in every run."
     ),
     ask=evaluate,
     needs=(Need.NODES, Need.WORKLOADS),
@@ -146,7 +147,10 @@ def _counting_all(placed: Placed) -> Finding:
 
 
 def _of_karpenter(placed: Placed, every: list[Placed], ground: UsableNodes, subject: Subject) -> Iterator[Finding]:
-    """Yield Karpenter's differences for one constraint. ``every`` has all constraints of its template."""
+    """Yield a finding for each way Karpenter reads the constraint differently from kube-scheduler.
+
+    ``every`` has all constraints of the constraint's template.
+    """
     if placed.constraint.topology_key == HOSTNAME and not subject.workload.traits.on_every_node:
         yield from _hosts(placed, ground, subject)
     yield from _unselecting(placed, subject)

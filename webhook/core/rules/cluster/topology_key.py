@@ -18,7 +18,10 @@ _NOTICED = 20
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
-    """Evaluate the two rules about the name."""
+    """Evaluate topology-key-typo and topology-key-deprecated.
+
+    They read only the name of the topologyKey, and whether a node has it.
+    """
     for placed in subject.placed:
         key = placed.constraint.topology_key
         if not key or key in {ZONE, HOSTNAME}:

@@ -350,7 +350,10 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
 
 
 def _lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[_Lacking]:
-    """Yield the missing pods of each other workload. Nothing for a pod, because its controller is among them."""
+    """Yield the missing pods of the group's other workloads.
+
+    Yield nothing for a pod, because its own controller is one of the group's workloads.
+    """
     workload, found = subject.workload, 0
     if workload.is_pod:
         return

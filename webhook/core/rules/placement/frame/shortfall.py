@@ -282,9 +282,9 @@ def steps(short: Shortfall) -> str:
         return ""
     if not short.case.subject.policy.messages.name_domains(HOSTNAME):
         return f"; one such order ends after {plural(len(witness), 'step')}"
-    named = [f"{'off ' if each.gone else ''}{each.node}" for each in witness[:_MAX_STEPS]]
+    named = [f"{each.node}{' (pod deleted)' * each.gone}" for each in witness[:_MAX_STEPS]]
     more = f", and {len(witness) - _MAX_STEPS} more" if len(witness) > _MAX_STEPS else ""
-    return f"; one such order: {', '.join(named)}{more}"
+    return f"; one such order places pods on {', '.join(named)}{more}"
 
 
 _MAX_STEPS = 12  # of a witness, in the detail of a finding
