@@ -221,7 +221,7 @@ ALONE = "pod_anti_affinity"
         ),
         pytest.param(
             near({"app": "db"}),
-            {"without a pod app=db in its zone (pod affinity; no node has one)": "a b", f"without {ZONE}": "c"},
+            {"without a pod app=db in its zone (pod affinity; no node has such a pod)": "a b", f"without {ZONE}": "c"},
             id="a pod that is nowhere",
         ),
         pytest.param(
@@ -340,7 +340,7 @@ def test_volumes_that_others_use():
     index.apply("ADDED", claim(bound="pv-1", modes=("ReadWriteOncePod",)))
     index.apply("ADDED", volume())
     index.apply("ADDED", running("db-0", "a", "app=db", volumes=MOUNTS))
-    text = "kept out by claim data, which one pod alone may use and another does"
+    text = "kept out by claim data, which allows only one pod and is in use by another pod"
     assert told(index, pod("app=web", volumes=MOUNTS)) == {text: "a b"}
     disk = (Volume(name="d", gce_persistent_disk=GcePersistentDisk(pd_name="x")),)
     index = cluster("z1: a | z2: b")

@@ -2,8 +2,8 @@
 
     LimitRanger -> Priority -> DefaultTolerationSeconds -> RuntimeClass     upstream's order
 
-Webhooks follow, then quota. Plugins that are off by default are left out. Unknown LimitRanges or classes cause no
-refusal.
+Webhooks run after these plugins, then quota. Plugins that are off by default are left out. Unknown LimitRanges or
+classes cause no refusal.
 
 Source: k8s.io/kubernetes pkg/kubeapiserver/options/plugins.go ``AllOrderedPlugins``, and plugin/pkg/admission.
 """
@@ -46,10 +46,10 @@ class AdmissionFacts(Struct, frozen=True):
 
     Attributes:
         limit_ranges: The LimitRanges of the pod's namespace.
-        priority_class: The pod's class, or the default one.
-        runtime_class: The pod's class. None without a name in the pod.
-        unknown: Kinds needed by the pod and missing from the index. They have no effect.
-        missing: Kinds of objects named by the pod and absent from the known cluster.
+        priority_class: The pod's PriorityClass, or the default PriorityClass.
+        runtime_class: The pod's RuntimeClass. None if the pod names none.
+        unknown: The kinds of objects that the pod needs and the index lacks. They have no effect.
+        missing: The kinds of objects named by the pod that do not exist in the cluster.
     """
 
     limit_ranges: tuple[LimitRange, ...] = ()
@@ -109,7 +109,7 @@ def apply_plugins(pod: Pod, facts: AdmissionFacts) -> Pod:
 
 
 def _default_resources(ranges: Sequence[LimitRange]) -> tuple[Amounts, Amounts]:
-    """Collect default limits and requests. The last item of a LimitRange wins.
+    """Return the default limits and requests. The last item of a LimitRange wins.
 
     Source: limitranger/admission.go ``defaultContainerResourceRequirements``.
     """
@@ -123,7 +123,7 @@ def _default_resources(ranges: Sequence[LimitRange]) -> tuple[Amounts, Amounts]:
 
 
 def limit_ranges_disagree(ranges: Sequence[LimitRange]) -> bool:
-    """Whether two LimitRanges set different amounts, applied in random order upstream."""
+    """Whether two LimitRanges set different defaults. Upstream applies them in random order."""
     known: dict[tuple[int, str], object] = {}
     return any(
         known.setdefault((kind, name), amount) != amount
@@ -165,7 +165,7 @@ def _with_default_tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Tole
 
 
 def _merged(every: Sequence[Toleration]) -> tuple[Toleration, ...]:
-    """Drop tolerations included in others. Source: tolerations.go ``MergeTolerations``."""
+    """Drop each toleration included in another toleration. Source: tolerations.go ``MergeTolerations``."""
     kept: list[Toleration] = []
     for number, one in enumerate(every):
         later = (other for other in every[number + 1 :] if _plain(other) != _plain(one))
@@ -175,7 +175,7 @@ def _merged(every: Sequence[Toleration]) -> tuple[Toleration, ...]:
 
 
 def _plain(one: Toleration) -> tuple[str, str, str, str, int | None]:
-    """Convert for comparison. For Go, absent text is empty text."""
+    """Return the fields for a comparison. In Go, absent text is empty text."""
     return one.key or "", one.operator or "", one.value or "", one.effect or "", one.toleration_seconds
 
 
@@ -198,10 +198,10 @@ _NANO = 10**9  # in the unit of `_number`
 
 
 def plugin_refusals(pod: Pod, facts: AdmissionFacts, version: KubernetesVersion) -> tuple[str, ...]:
-    """List the plugins' refusals of a pod, none if unknown.
+    """Return the plugins' refusals of a pod. Empty if it is admitted, or if unknown.
 
-    The texts are upstream's, with quantities as written, not in canonical form. The pod is as posted, with
-    kube-apiserver's defaults.
+    The texts are upstream's, except that quantities stay as written. The pod is as posted, with kube-apiserver's
+    defaults.
 
     Source: plugin/pkg/admission limitranger/admission.go ``Validate``, and the same of priority and runtimeclass.
     """
@@ -272,7 +272,10 @@ def _range_refusals(pod: Pod, ranges: Sequence[LimitRange]) -> Iterator[str]:
 
 
 def _total_resources(pod: Pod, of: Callable[[Container], Amounts | None] | None, pod_level: Amounts) -> Amounts:
-    """Sum up containers, or take pod-level resources. Source: limitranger/admission.go ``podRequests``."""
+    """Return the resources of all containers together, or the pod-level resources.
+
+    Source: limitranger/admission.go ``podRequests``.
+    """
     spec = pod.pod_spec
     sums = container_requests(spec.containers, spec.init_containers, of)
     whole = {name: amount for name, amount in pod_level.items() if pod_level_resource(name)}
@@ -322,5 +325,5 @@ def _ratio_refusals(bound_text: str, ratio: int, request: int, limit: int) -> It
 
 
 def _number(amounts: Amounts, name: str) -> int:
-    """Return the amount in 10**-9, 0 if absent."""
+    """Return the amount in billionths (10**-9). 0 if absent."""
     return compare_amounts(amounts, {}, name)

@@ -36,7 +36,7 @@ class DecodeError(Exception):
     """An object with a decoding error.
 
     Attributes:
-        path: The field with indices, "" for the whole object.
+        path: The field with indices. Empty for the whole object.
         text: The decoder's text.
         message: The message of the 400 answer. For a template inside another object it equals ``text``.
     """
@@ -49,13 +49,16 @@ class DecodeError(Exception):
 
 
 def _refused(path: str, text: str, kind: str) -> DecodeError:
-    """Build the error of a 400 answer. Source: endpoints/handlers/rest.go ``transformDecodeError``."""
+    """Build the error with the message of a 400 answer.
+
+    Source: endpoints/handlers/rest.go ``transformDecodeError``.
+    """
     cause = f'{kind} in version "v1" cannot be handled as a {kind}: ' if kind in GO_KINDS else ""
     return DecodeError(path=path, text=text, message=f"{cause}{text}")
 
 
 def decode(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: str, prefix: tuple[str, ...] = ()) -> T:
-    """Decode an object, with the fast decoder if it is well formed.
+    """Decode an object. Well-formed objects use the fast decoder.
 
     ``go_type`` is ``v1.`` and a built-in kind or ``PodTemplateSpec``, and ``prefix`` has the fields above the object.
     DecodeError has kube-apiserver's message.
@@ -90,7 +93,7 @@ def as_go_reads(
 ) -> tuple[object, tuple[str, ...]]:
     """Return the object as kept by Go's decoder, with the warnings of strict decoding.
 
-    It has known fields only, with nulls and repeated fields resolved and quantities as text. DecodeError has
+    It has only known fields. Nulls and repeated fields are resolved, and quantities are text. DecodeError has
     kube-apiserver's message.
 
     Source: runtime/serializer/json/json.go ``unmarshal``.
@@ -105,7 +108,7 @@ def type_of(raw: bytes) -> TypeMeta:
     """Read the object's apiVersion and kind.
 
     Raises:
-        DecodeError: For JSON without an object, or an apiVersion or kind other than a string.
+        DecodeError: The JSON is not an object, or its apiVersion or kind is not a string.
 
     Source: runtime/serializer/json/meta.go ``Interpret``.
     """

@@ -33,11 +33,11 @@ _TITLES = {
 
 
 class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One cause of a 422 answer.
+    """A cause of a 422 answer.
 
     Attributes:
-        bad_value: The written value, "" if upstream shows none.
-        plain: True for a Go string, shown in Go's quotes. A named type is shown as JSON.
+        bad_value: The written value. Empty if upstream shows none.
+        plain: Whether upstream's type is string, shown in Go's quotes. A value of a named type is shown as JSON.
 
     Source: field/errors.go ``Error``.
     """
@@ -50,7 +50,7 @@ class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def text(self) -> str:
-        """The line for users. Source: field/errors.go ``Error``."""
+        """The error as a line for users. Source: field/errors.go ``Error``."""
         shown = f"{self.field}: {_TITLES[self.type]}"
         if self.type not in {ErrorType.REQUIRED, ErrorType.FORBIDDEN}:
             is_text = self.plain and isinstance(self.bad_value, str)

@@ -49,7 +49,7 @@ class Members(list[tuple[str, object]]):
 
 
 class GoJsonError(Exception):
-    """Go's error about a value. ``path`` is the field with indices, "" for the document."""
+    """Go's error about a value. ``path`` is the field with indices. It is empty for the document."""
 
     def __init__(self, path: str, text: str) -> None:
         super().__init__(text)
@@ -57,7 +57,10 @@ class GoJsonError(Exception):
 
 
 class _GoType(Struct, frozen=True):
-    """A Go type. ``fields`` has, by JSON name, the path of Go names (embedded structs, then the field) and the type."""
+    """A Go type.
+
+    ``fields`` has for each JSON name the path of Go names (embedded structs, then the field) and the field's type.
+    """
 
     name: str
     kind: str
@@ -72,7 +75,7 @@ _INT32 = _GoType("int32", "int32", 0)
 
 @cache
 def _table() -> tuple[dict[str, list[str]], int, int]:
-    """Read go_types.txt: each type's entries, the newest and the oldest minor release."""
+    """Read go_types.txt: the entries of each type, the newest and the oldest minor release."""
     text = resources.files("webhook.core.apiserver").joinpath("go_types.txt").read_text(encoding="utf-8")
     (_, newest, _, oldest), *lines = (
         line.replace(",", "").split() for line in text.replace("\n ", " ").splitlines() if line[0] != "#"
@@ -81,9 +84,9 @@ def _table() -> tuple[dict[str, list[str]], int, int]:
 
 
 def declared_entries(name: str, release: int) -> list[str]:
-    """Return a type's declaration in a minor release, empty for an unknown type.
+    """Return a type's declaration in a minor release: ``=`` and another type, or fields in brackets.
 
-    It is ``=`` and another type, or fields in brackets.
+    Empty for an unknown type.
     """
     entries = (entry.partition("@")[::2] for entry in _table()[0].get(name, ()))
     spans = ((text, releases.partition("-")[::2]) for text, releases in entries)
@@ -153,7 +156,7 @@ def _cleaned(node: object) -> object:
 
 
 def is_plain(value: object, target: _GoType) -> bool:
-    """Whether every field of parsed JSON is known and of its type, or null.
+    """Whether each field of parsed JSON is known, and is null or has the right type.
 
     `decode_go` would return such a value unchanged without a warning, but takes several times longer. The value comes
     from a JSON parser, so no name is repeated.
@@ -230,10 +233,12 @@ def decode_go(
 
 
 def interpreted_type(node: object) -> dict[str, str]:
-    """Read the apiVersion and kind of a document, "" if absent.
+    """Read the apiVersion and kind of a document. An absent field is empty.
 
-    These names match in any letter case, because upstream uses the standard library here. GoJsonError reports a
-    document without an object, or another type than a string.
+    Letter case is ignored, because upstream uses the standard library here.
+
+    Raises:
+        GoJsonError: The document is not an object, or a field is not a string.
 
     Source: runtime/serializer/json/meta.go ``Interpret``.
     """
@@ -254,11 +259,11 @@ def interpreted_type(node: object) -> dict[str, str]:
 
 
 class _SelfDecodingError(Exception):
-    """The error of a type with its own UnmarshalJSON. Go stops decoding there. Source: json/decode.go ``indirect``."""
+    """The error of a type with its own UnmarshalJSON. It ends the decoding. Source: json/decode.go ``indirect``."""
 
 
 class _Slice(list[object]):
-    """A Go slice. ``memory`` has all entries, and a repeated field decodes into them again."""
+    """A Go slice. ``memory`` has all entries, also removed ones: a repeated field decodes into them again."""
 
     memory: list[object]
 

@@ -1,4 +1,4 @@
-"""kube-apiserver's changes to a new pod, with an effect on the verdict.
+"""kube-apiserver's changes to a new pod, as far as they affect the scheduler's verdict.
 
 It copies limits to missing requests, turns ports into host ports in the host network, fills in pod-level resources, and
 merges matchLabelKeys into selectors. `admission_plugins` follows the plugins in between.
@@ -110,7 +110,7 @@ def _defaulted_volume(volume: Volume) -> Volume:
 
 
 def _rounded(amounts: Mapping[str, WrittenQuantity] | None) -> dict[str, WrittenQuantity] | None:
-    """Round up to thousandths. Source: defaults.go ``SetDefaults_ResourceList``."""
+    """Round each amount up to thousandths. Source: defaults.go ``SetDefaults_ResourceList``."""
     return None if amounts is None else {name: to_milli(amount) for name, amount in amounts.items()}
 
 
@@ -122,7 +122,7 @@ def _pod_level(
 ) -> ResourceRequirements:
     """Fill in pod-level requests from the containers, then from pod-level limits.
 
-    Containers' huge pages become a pod-level limit first, and the request follows from it.
+    The huge pages of containers first become a pod-level limit. The pod-level request follows from this limit.
 
     Source: pkg/api/pod/util.go ``DefaultPodLevelResources``; core/v1/defaults.go ``defaultHugePagePodLimits``.
     """
@@ -150,7 +150,7 @@ def _pod_level(
 def _limits_of_all(
     containers: Sequence[Container], total: Mapping[str, int], requests: Mapping[str, WrittenQuantity]
 ) -> dict[str, WrittenQuantity]:
-    """Sum up limits set by all containers, at least the request.
+    """Return the sum of each limit set by all containers, but at least the request.
 
     Source: pkg/api/pod/util.go ``defaultPodLevelLimits``.
     """

@@ -1,7 +1,7 @@
 """kube-apiserver's validation of topologySpreadConstraints.
 
-On creation kube-apiserver first merges matchLabelKeys into the selectors of a Pod (never of a template), then
-validates. It sends warnings only without errors. Errors have its words and order. `api.gates` lists differences between
+On creation of a Pod, kube-apiserver first merges matchLabelKeys into the selectors, then validates. Templates are never
+merged. It sends warnings only without errors. Texts and order are upstream's. `api.gates` lists differences between
 releases.
 
 Source: k8s.io/kubernetes pkg/apis/core/validation validation.go validateTopologySpreadConstraints; pkg/api/pod
@@ -65,7 +65,7 @@ _DEPRECATED_KEYS: Mapping[str, str] = {
 
 
 def are_clearly_valid(constraints: Sequence[SpreadConstraint]) -> bool:
-    """Whether a quick check finds the constraints valid in all releases."""
+    """Whether a quick check shows that the constraints are valid in all releases."""
     seen: set[tuple[str | None, str | None]] = set()
     for constraint in constraints:
         selector, pair = constraint.selector, (constraint.topology_key, constraint.when_unsatisfiable)
@@ -101,13 +101,13 @@ def validate_constraints(
     path: str,
     version: KubernetesVersion,
 ) -> tuple[FieldError, ...]:
-    """List the errors of the field, each once, in upstream's order.
+    """Return the errors of the field in upstream's order, without duplicates.
 
         >>> zone = SpreadConstraint(max_skew=0, topology_key="zone", when_unsatisfiable="DoNotSchedule")
         >>> validate_constraints([zone], None, "constraints", RECORDED)[0].text
         'constraints[0].maxSkew: Invalid value: 0: must be greater than zero'
 
-    ``labels`` are a Pod's, for the merge of its matchLabelKeys. For a template they are None, and nothing is merged.
+    ``labels`` are a Pod's labels, to merge its matchLabelKeys. For a template they are None, and nothing is merged.
     ``path`` is the list's path, as in ``spec.template.spec.topologySpreadConstraints``.
 
     Source: validation/validation.go ``validateTopologySpreadConstraints``.
@@ -121,7 +121,7 @@ def constraint_causes(
     path: str,
     version: KubernetesVersion,
 ) -> tuple[FieldError, ...]:
-    """List the errors as in ``details.causes``, where older releases repeat some.
+    """Return the errors as in ``details.causes``. Older releases repeat some errors.
 
     The arguments are those of `validate_constraints`.
 
@@ -171,7 +171,10 @@ def _required_field_errors(constraint: SpreadConstraint, at: str, version: Kuber
 
 
 def _selection_errors(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
-    """List errors of keys and selector. Source: validation/validation.go ``validateTopologySpreadConstraints``."""
+    """Yield errors of matchLabelKeys and selector.
+
+    Source: validation/validation.go ``validateTopologySpreadConstraints``.
+    """
     if constraint.match_label_keys:
         check = _match_label_keys if gates.MERGES_SPREAD_KEYS.holds(version) else _match_label_keys_before_merge
         yield from check(constraint.match_label_keys, constraint.selector, at, version)
@@ -191,7 +194,7 @@ def _min_domains(min_domains: int, action: str, path: str) -> Iterator[FieldErro
 def _match_label_keys(
     keys: Sequence[str], selector: LabelSelector | None, path: str, version: KubernetesVersion
 ) -> Iterator[FieldError]:
-    """Check keys against the selector after the merge, which contains them once more.
+    """Yield errors of matchLabelKeys. The selector is merged, so it contains each key once more.
 
     Source: validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``, whose path lacks matchLabelKeys.
     """
@@ -205,10 +208,10 @@ def _match_label_keys(
 
 
 def soft_fields(constraint: SpreadConstraint, every: Iterable[SpreadConstraint]) -> Mapping[str, str | None] | None:
-    """Return the fields to set for a soft constraint, or None if it must be removed.
+    """Return the fields to set to make a constraint soft. None if the constraint must be removed instead.
 
-    A value of None removes the field. ``every`` are all constraints of the pod: a soft one cannot have minDomains, and
-    two soft ones cannot share a topology key.
+    A value of None removes the field. ``every`` are all constraints of the pod. A soft constraint cannot have
+    minDomains, and two soft constraints cannot share a topology key.
 
     Source: validation.go ``validateMinDomains``, ``ValidateSpreadConstraintNotRepeat``.
     """
@@ -219,9 +222,7 @@ def soft_fields(constraint: SpreadConstraint, every: Iterable[SpreadConstraint])
 
 
 def keys_in_both(keys: Sequence[str], selector: LabelSelector, path: str) -> Iterator[FieldError]:
-    """List errors of keys repeated in a selector by the merge.
-
-    Upstream checks affinity terms with the same function.
+    """Yield an error for each key in both matchLabelKeys and the selector. Affinity terms have the same check.
 
     Source: validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``.
     """
@@ -238,7 +239,7 @@ def keys_in_both(keys: Sequence[str], selector: LabelSelector, path: str) -> Ite
 def _match_label_keys_before_merge(
     keys: Sequence[str], selector: LabelSelector | None, path: str, version: KubernetesVersion
 ) -> Iterator[FieldError]:
-    """Check keys against the unmerged selector.
+    """Yield errors of matchLabelKeys. The selector is not merged.
 
     Source: validation/validation.go ``ValidateMatchLabelKeysInTopologySpread``.
     """
@@ -302,7 +303,7 @@ def _requirement_errors(
 
 
 def constraint_warnings(constraints: Sequence[SpreadConstraint], path: str) -> tuple[str, ...]:
-    """List the warnings about the field, sent only without errors. ``path`` is the list's.
+    """Return the warnings about the field, sent only without errors. ``path`` is the list's path.
 
     Source: pkg/api/pod/warnings.go ``warningsForPodSpecAndMeta``.
     """

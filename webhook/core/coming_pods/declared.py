@@ -1,4 +1,4 @@
-"""Find the constraints that the webhook injects into a workload's pods, so its template can declare them.
+"""Find the constraints injected into a workload's pods, so its template can declare them.
 
     workload -> its next pod and that pod's owners -> injection -> constraints, unless they name one revision
 
@@ -60,7 +60,7 @@ def _why_excluded(workload: Workload, policy: Policy) -> SkipReason | None:
 
 
 def _replicas(workload: Workload, namespace: str, index: ReadOnlyIndex) -> int | None:
-    """The workload's replicas, or else the running workload's, since an apply keeps them."""
+    """Return the workload's replicas. If absent, return the running workload's, since an apply keeps them."""
     if workload.replicas is not None or not (workload.built_in or workload.group_kind in REVISIONED):
         return workload.replicas
     running = index.owners.get(workload.api_version, workload.kind, namespace, workload.meta.name)
@@ -78,7 +78,7 @@ def _selector(workload: Workload, template: PodTemplate) -> LabelSelector | None
 
 
 def _counts_domains(override: str | None, policy: Policy) -> bool:
-    """Whether a default in force is hard or soft depending on domains missing in the configuration."""
+    """Whether a default depends on domains missing in the configuration to be hard or soft."""
     defaults = policy.defaults
     in_force = [*defaults.default_constraints] if override is None else []
     for candidate in defaults.overrides:

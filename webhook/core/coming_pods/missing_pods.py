@@ -85,7 +85,7 @@ def missing_pods(source: PodSource, replicas: int, within: Context, following: C
 
 
 def all_pods_recreated(source: PodSource, replicas: int, within: Context) -> PodsToPlace:
-    """Find all pods, in a cluster without the running pods. None for a StatefulSet, since its pods keep their names."""
+    """Return all pods, in a cluster without the running pods. Empty for a StatefulSet: its pods keep their names."""
     index, own = within.cluster, source.own
     if own is None or source.workload.traits.ordered:
         return PodsToPlace(index=index)
@@ -179,14 +179,14 @@ def _unknown_steps(workload: Workload, strategy: Strategy) -> str:
 
 
 def _with_only(kept: Iterable[int], pod: Pod, index: ReadOnlyIndex) -> ReadOnlyIndex:
-    """Add the pod to the nodes in these slots."""
+    """Return the cluster with the pod on each of the nodes in these slots."""
     for slot, pods in Counter(kept).items():
         index = with_pods(index, index.nodes.view().names[slot], [pod] * pods)
     return index
 
 
 def _kept_and_replaced(slots: dict[int, int | None], partition: int) -> tuple[list[int], list[int]]:
-    """Return the slots of pods that stay, and the ordinals that get a new pod, in order.
+    """Return the slots of staying pods, and the ordinals of new pods in order of creation.
 
     Missing pods come first. Pods below the partition stay, or are recreated in the old revision.
     """

@@ -4,7 +4,7 @@
     pod       -> after_admission -> AdmittedPod   with injected constraints and kube-apiserver's additions
     PodSource -> coming_pod      -> ComingPod     both
 
-It ignores quota and other webhooks.
+Quota and other webhooks are ignored.
 """
 
 from collections.abc import Mapping
@@ -83,8 +83,8 @@ class _AdmittedPod(Struct, frozen=True):
 
     Attributes:
         pod: The pod.
-        injected: Its injection, or the reason for none. None if the policy injects nothing.
-        unknown: As in `AdmissionFacts`.
+        injected: The injected constraints, or the reason for none. None if the policy injects nothing.
+        unknown: See `AdmissionFacts`.
     """
 
     pod: Pod
@@ -98,7 +98,7 @@ class ComingPod(_AdmittedPod, frozen=True, kw_only=True, dict=True):
     Attributes:
         source: The template.
         sent: The pod as its controller sends it.
-        within: The context. Its cluster has the pod's owners.
+        within: The context. Its cluster includes the pod's owners.
     """
 
     source: PodSource
@@ -112,7 +112,7 @@ class ComingPod(_AdmittedPod, frozen=True, kw_only=True, dict=True):
 
 
 def coming_pod(source: PodSource, within: Context, *, posted: bool = True) -> ComingPod:
-    """Build the next pod of a source. ``posted`` as in `after_admission`.
+    """Build the next pod of a source. ``posted`` is false for a pod that has already passed admission.
 
     Example:
         ``coming_pod(PodSource(workload=web, template=web.templates[0], namespace="shop"), context).pod``
@@ -205,7 +205,7 @@ def _labels(source: PodSource, made: _Child, index: ReadOnlyIndex) -> Mapping[st
 
 
 def _running_revisions(workload: Workload, meta: ObjectMeta, index: ReadOnlyIndex) -> set[str] | None:
-    """The revisions of a StatefulSet's running pods. None for other kinds, because their pod names are unknown."""
+    """Return the revisions of a StatefulSet's running pods. None for other kinds, because pod names are unknown."""
     if workload.group_kind != STATEFUL_SET:
         return None
     first = workload.first_ordinal
@@ -265,7 +265,7 @@ def _ordinal(above: Owner, index: ReadOnlyIndex, first: int) -> _Child:
 
 
 def _in_job(above: Owner, name: str, uid: str) -> _Child:
-    """Build the next pod of a CronJob: from its next Job. Source: cronjob/utils.go ``getJobFromTemplate2``."""
+    """Return the next pod of a CronJob's next Job. Source: cronjob/utils.go ``getJobFromTemplate2``."""
     meta = ObjectMeta(name=name, namespace=above.meta.namespace, uid=uid, owner_references=(reference_to(above),))
     job = Owner(
         api_version=native_version(JOB), kind=JOB[1], meta=meta, replicas=above.replicas, selector=above.selector
@@ -279,7 +279,7 @@ def problem_of(pod: Pod, within: Context) -> Problem:
 
 
 def unknown_labels(pod: Pod) -> tuple[str, ...]:
-    """The labels in the pod's constraints with values that only its controller will know."""
+    """Return the label keys used by the pod's constraints whose values only the controller will know."""
     selected: set[str] = set()
     for constraint in pod.pod_spec.constraints:
         selected.update(constraint.match_label_keys or (), selected_keys(constraint.selector))

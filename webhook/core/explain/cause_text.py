@@ -29,12 +29,12 @@ _MAX_NAMES = 3  # The most nodes or workloads named in a line.
 
 
 def not_evaluated_lines(keys: Iterable[str], admission: Iterable[str] = ()) -> list[str]:
-    """A line for each key of ``NOT_EVALUATED``, and of ``NOT_ADMITTED``."""
+    """Return a line for each key of ``NOT_EVALUATED`` in ``keys``, and of ``NOT_ADMITTED`` in ``admission``."""
     return [*(f"{key}: {NOT_EVALUATED[key]}" for key in keys), *(f"{key}: {NOT_ADMITTED[key]}" for key in admission)]
 
 
 def cause_summary(explanation: Explanation) -> str:
-    """The cause in a line, for a pod without an admitting node."""
+    """Return a line with the cause, for a pod without an admitting node."""
     cause, nodes = explanation.cause, explanation.otherwise.bit_count()
     if explanation.ways:
         return f"cause: {cause} ({'; '.join(_way(way, explanation) for way in explanation.ways[:_MAX_WAYS])})"
@@ -44,7 +44,7 @@ def cause_summary(explanation: Explanation) -> str:
 
 
 def _way(way: BlockingParts, explanation: Explanation) -> str:
-    """For example ``without taints and with room 2 nodes would admit it``."""
+    """Return the effect of dropped requirements: ``without taints and with room 2 nodes would admit it``."""
     states = _states(way.nodes, explanation)
     left_out = [PART_WORDS[part] for part in way.parts if part != "room" and not (part == "taints" and states)]
     parts = [f"without {together(left_out)}"] if left_out else []
@@ -54,7 +54,7 @@ def _way(way: BlockingParts, explanation: Explanation) -> str:
 
 
 def _states(nodes: int, explanation: Explanation) -> str:
-    """The states behind the nodes' taints. Empty if a taint is not about a state."""
+    """Return the states that explain all taints of the nodes: ``not ready``. Empty if a taint is not about a state."""
     names, tainted = (
         {*NODE_STATES.values()},
         [obstacle for obstacle in explanation.obstacles if obstacle.plugin == TAINT_TOLERATION],
@@ -64,7 +64,7 @@ def _states(nodes: int, explanation: Explanation) -> str:
 
 
 def obstacle_text(explanation: Explanation) -> str:
-    """The obstacle in a line: the waiting constraint, missing resource or label."""
+    """Return a line with the obstacle: the waiting constraint, or the missing resource or label."""
     if explanation.blocking is not None:
         return _waits(explanation.blocking, explanation)
     texts: list[str] = []
@@ -98,12 +98,12 @@ def _ceiling(balance: Balance) -> str:
 
 
 def meant_key_text(balance: Balance) -> str:
-    """The key probably meant, if no node has the constraint's key."""
+    """Return a hint at the key probably meant, if no node has the constraint's key. Empty otherwise."""
     return f"; nodes have {one_line(balance.meant, _MAX_NAME)}" if balance.meant else ""
 
 
 def counted_pods_text(balance: Balance, *, names: bool = True) -> str:
-    """How many counted pods are foreign. Empty for none, and if unknown."""
+    """Return how many of the counted pods belong to other workloads. Empty for none, and if unknown."""
     who = balance.counted
     if who is None or not who.foreign:
         return ""
@@ -114,7 +114,7 @@ def counted_pods_text(balance: Balance, *, names: bool = True) -> str:
 
 
 def relief_text(relief: Relief, explanation: Explanation) -> str:
-    """One relief: ``room on b (needs 2 cpu: 1 cpu free on b)``."""
+    """Return a helpful change in words: ``room on b (needs 2 cpu: 1 cpu free on b)``."""
     names = [one_line(name, _MAX_NAME) for name in explanation.verdict.nodes.names_of(relief.nodes)]
     if relief.what == "toleration":
         tolerations = ", ".join(flow(msgspec.to_builtins(toleration)) for toleration in relief.tolerations)
@@ -128,7 +128,7 @@ def relief_text(relief: Relief, explanation: Explanation) -> str:
 
 
 def shortage_text(shortage: Shortage) -> str:
-    """A missing amount: ``needs 2 cpu: 1 cpu free on b``."""
+    """Return a shortage in words: ``needs 2 cpu: 1 cpu free on b``."""
     needs = f"needs {_amount_text(shortage.resource, shortage.needed, up=True)}"
     if shortage.has is not None:
         return f"{needs}, but no node has more than {_amount_text(shortage.resource, shortage.has)}"
@@ -138,7 +138,7 @@ def shortage_text(shortage: Shortage) -> str:
 
 
 def _amount_text(resource: str, amount: int, *, up: bool = False) -> str:
-    """An amount as text: ``500m cpu``, ``1.5Gi memory``, rounded down or ``up``."""
+    """Return an amount as text: ``500m cpu``, ``1.5Gi memory``. It is rounded down, or up with ``up``."""
     if resource == CPU:
         return f"{amount // 1000 if amount % 1000 == 0 else f'{amount}m'} cpu"
     if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith(HUGE_PAGES_PREFIX):

@@ -1,6 +1,6 @@
-"""Whose pods a constraint counts: pods of the own workload, and others.
+"""Whose pods a constraint counts: pods of the pod's own workload, and pods of other workloads.
 
-The workload is the topmost controller with a known selector, in all of its revisions.
+The pod's workload is its topmost controller with a known selector, in all revisions.
 """
 
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ class CountedPods(Struct, frozen=True):
     """The pods counted by a constraint.
 
     Attributes:
-        counted: Their number.
-        foreign: The number outside the workload's own selector.
+        counted: The number of counted pods.
+        foreign: The number of counted pods that the workload's own selector does not match.
         names: The other workloads with such pods, as far as known.
         narrower: A selector of the workload's own pods only. None if no template can declare it.
         agreed: Whether all other workloads spread over the same key, as if meant to spread together.
@@ -41,7 +41,7 @@ class CountedPods(Struct, frozen=True):
 def counted_pods(
     pod: Pod, written: SpreadConstraint, domains: DomainCounts, index: ReadOnlyIndex
 ) -> CountedPods | None:
-    """Count the pods of a constraint by owner. None if the own pods are unknown."""
+    """Count the pods of a constraint, and the share of other workloads. None if the own workload is unknown."""
     own, can_say = _workload_selector(pod, index)
     if own is None or written.selector is None:
         return None
@@ -89,9 +89,9 @@ def _of_all_revisions(owner: Owner) -> LabelSelector | None:
 
 
 def _narrower(written: SpreadConstraint, own: LabelSelector) -> LabelSelector:
-    """The constraint's selector restricted to the workload.
+    """Return the constraint's selector restricted to the workload's pods.
 
-    Requirements merged again by kube-apiserver are left out.
+    Requirements that kube-apiserver adds for matchLabelKeys are left out, because it adds them again.
     """
     selector = written.selector or LabelSelector()
     merged = {*(written.match_label_keys or ())}

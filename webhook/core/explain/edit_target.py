@@ -23,8 +23,8 @@ class EditTarget(Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: The path before the pod's ``spec``. None if unknown or immutable.
-        note: A sentence about it, without a full stop.
-        places: The template's index of each of the pod's constraints.
+        note: A sentence about the object, without a full stop.
+        places: By index of the pod's constraint, its index in the template.
     """
 
     api_version: str
@@ -37,12 +37,12 @@ class EditTarget(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """Its name in messages."""
+        """The object's name in messages."""
         return object_title(self.kind, self.namespace, self.name)
 
     @property
     def resource(self) -> str:
-        """Its kind as a kubectl argument: ``deployment``, ``rollout.argoproj.io``."""
+        """The object's kind as a kubectl argument: ``deployment``, ``rollout.argoproj.io``."""
         group, kind = group_kind(self.api_version, self.kind)
         return self.kind.lower() if (group, kind) in BUILT_IN_KINDS else f"{self.kind.lower()}.{group}"
 
@@ -111,7 +111,6 @@ def _note(kind: GroupKind, pod: Pod) -> str:
 
 
 def _places(pod: Pod, top: OwnerReference, index: ReadOnlyIndex) -> dict[int, int]:
-    """Match the pod's constraints with the template's by key and whenUnsatisfiable."""
     own = pod.pod_spec.constraints
     owner = index.owners.get(top.api_version, top.kind, pod.meta.namespace, top.name)
     if owner is None or not owner.templates:
@@ -146,7 +145,7 @@ def _operation(verb: str, path: str, value: object = None) -> dict[str, object]:
 
 
 def patch_command(operations: list[dict[str, object]], where: EditTarget, options: str = "") -> str:
-    """A ``kubectl patch`` command, quoted for a shell. ``options`` select the cluster."""
+    """Return a ``kubectl patch`` command, quoted for a shell. ``options`` select the cluster."""
     text = msgspec.json.encode(operations).decode()
     named = f"{quote(where.resource)} {quote(where.name)} -n {quote(where.namespace)}"
     return f"kubectl patch {named}{options} --type=json -p {quote(text)}"

@@ -28,10 +28,10 @@ from webhook.core.text import constraint_name, segment_of
 
 
 def _cause_of(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
-    """The cause, and the nodes admitting the pod without it. None for an admitted pod.
+    """Return the cause, and the nodes that admit the pod without this cause. The cause of an admitted pod is None.
 
-    SPREAD if a node admits it without hard constraints. Else CAPACITY if a node admits it without limits of resources,
-    host ports and volumes. Else OTHER.
+    SPREAD if a node admits the pod without hard constraints. Else CAPACITY if a node admits it without limits of
+    resources, host ports and volumes. Else OTHER.
     """
     if verdict.feasible:
         return None, verdict.feasible
@@ -53,12 +53,12 @@ def without_spread(problem: Problem) -> Problem:
 
 
 class Balance(Struct, frozen=True):
-    """One constraint of a pod with its domains. Soft constraints count as if hard.
+    """A constraint of a pod with its domains. Soft constraints are evaluated as if they were hard.
 
     Attributes:
-        index: Its index in the pod. None for a default of the cluster.
+        index: The constraint's index in the pod. None for a default of the cluster.
         meant: The label key probably meant, if no node has the constraint's key.
-        counted: Whose pods it counts. None if unknown.
+        counted: Whose pods the constraint counts. None if unknown.
     """
 
     index: int | None
@@ -69,17 +69,17 @@ class Balance(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Its name in messages: ``zone[0]``."""
+        """The constraint's name in messages: ``zone[0]``."""
         return constraint_name(self.domains.constraint.topology_key, self.index)
 
     @property
     def hard(self) -> bool:
-        """Whether it filters nodes."""
+        """Whether the constraint is hard (DoNotSchedule)."""
         return self.written.hard
 
     @property
     def too_few(self) -> bool:
-        """Whether the minimum is 0 for lack of minDomains eligible domains."""
+        """Whether the minimum is 0 because there are fewer eligible domains than minDomains."""
         domains = self.domains
         return domains.column.domain_count(domains.counting) < domains.constraint.min_domains
 
@@ -95,11 +95,11 @@ class Explanation(Struct, frozen=True):
     """The verdict on a pod, with reasons and helpful changes.
 
     Attributes:
-        cause: None if a node admits the pod.
-        otherwise: The nodes admitting it without the cause. For OTHER, without spread constraints and limits.
+        cause: Why no node admits the pod. None if a node does.
+        otherwise: The nodes that admit the pod without the cause. For OTHER, without spread constraints and limits.
         fixes: Changes of constraints. For SPREAD only.
         ways: The requirements to drop. For OTHER only.
-        obstacles: Everything against nodes, by name.
+        obstacles: All reasons against nodes, with names.
         not_evaluated: Keys of `scheduler.problem.NOT_EVALUATED`.
     """
 
@@ -116,10 +116,7 @@ class Explanation(Struct, frozen=True):
 
     @property
     def blocking(self) -> Balance | None:
-        """The blocking constraint: from the smallest fix, else the first hard constraint.
-
-        None unless the cause is SPREAD.
-        """
+        """The constraint in the smallest fix, else the first hard constraint. None unless the cause is SPREAD."""
         if self.cause is not Cause.SPREAD:
             return None
         index = self.fixes[0].changes[0].index if self.fixes else None
@@ -127,7 +124,7 @@ class Explanation(Struct, frozen=True):
         return next((balance for balance in hard if index in (None, balance.index)), None)
 
     def in_words(self, fix: PodFix) -> str:
-        """A fix in words: ``set maxSkew: 2``."""
+        """Return a fix in words: ``set maxSkew: 2``."""
         return changes_text(fix.changes, self.problem.pod.pod_spec.constraints)
 
 
@@ -140,7 +137,7 @@ def explain_pod(
         problem: The scheduling problem of the pod.
         index: The cluster of the problem. Without it, other pods are not named.
         brief: Return only the smallest fix, without changes of the cluster and names.
-        well_known: Only use label keys in fixes that every cluster may have.
+        well_known: Use only label keys in fixes that every cluster may have.
 
     Example:
         explanation = explain_pod(take(index, pod), index)
@@ -176,7 +173,6 @@ def explain_pod(
 
 
 def _with_counted_pods(balance: Balance, problem: Problem, index: ReadOnlyIndex | None) -> Balance:
-    """Add the probably meant key and the owners of counted pods to a constraint."""
     meant = intended_node_key(balance.domains.constraint.topology_key, problem.nodes)
     who = None if index is None or meant else counted_pods(problem.pod, balance.written, balance.domains, index)
     return replace(balance, meant=meant, counted=who)
@@ -198,7 +194,7 @@ def _narrowing(problem: Problem, balances: Sequence[Balance], index: ReadOnlyInd
 
 
 def balances_of(cycle: Cycle, *, soft_defaults: bool = False) -> Iterator[Balance]:
-    """Yield the pod's constraints in order, or the cluster's defaults.
+    """Yield the pod's constraints in order, or without any, the cluster's default constraints.
 
     Soft defaults are included only with ``soft_defaults``.
     """
@@ -239,7 +235,7 @@ def rejections(verdict: Verdict, nodes: int) -> Mapping[Status, int]:
 def why_minimum_stays(
     balance: Balance, verdict: Verdict, *, names: bool = True, reasons: bool = True, every: Sequence[Obstacle] = ()
 ) -> str:
-    """Why a hard constraint's minimum does not rise: ``zone c (1 node) stays at 0``.
+    """Return why a hard constraint's minimum does not rise: ``zone c (1 node) stays at 0``.
 
     Without ``names`` the domain is not named, without ``reasons`` no reason is given. The texts of obstacles
     (``every``) replace the scheduler's reasons.
@@ -274,12 +270,12 @@ def _reasons(verdict: Verdict, nodes: int, every: Sequence[Obstacle]) -> list[tu
 
 
 def closed_node_text(texts: Sequence[str]) -> str:
-    """Why a node is closed: ``tainted a:NoSchedule and short of cpu``."""
+    """Return why a node is closed: ``tainted a:NoSchedule and short of cpu``."""
     return " and ".join(texts) or "reserved for a pod after preemption"
 
 
 def _in_short(status: Status, *, within: bool) -> str:
-    """A status in short. With ``within``, the current constraint admits the domain."""
+    """Return a short text of a status. ``within`` is whether the current constraint admits the node's domain."""
     if status.reasons == pod_topology_spread.MISSING_LABEL.reasons:
         return "without another key"
     if within and status.plugin == pod_topology_spread.POD_TOPOLOGY_SPREAD:

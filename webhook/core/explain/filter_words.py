@@ -19,10 +19,10 @@ from webhook.core.scheduler.plugins.volume_zone import VOLUME_ZONE
 
 
 class _FilterWords(Struct, frozen=True):
-    """The words for a filter.
+    """The words for a filter in explanations.
 
     Attributes:
-        closed: Completes "a node is". Empty if the status names the resource.
+        closed: The rest of a sentence after "a node is". Empty if the status names the resource.
         parts: The filter's keys of ``PART_WORDS``.
     """
 

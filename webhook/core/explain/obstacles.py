@@ -49,7 +49,7 @@ _NAMES = 2  # The most pods or claims named in a text.
 
 
 class Obstacle(Struct, frozen=True):
-    """One reason against some nodes, perhaps among others.
+    """A reason against some nodes. These nodes can have further reasons.
 
     ``text`` completes "the node is", as in ``tainted a=b:NoSchedule``. Names are not shortened.
     """
@@ -60,7 +60,7 @@ class Obstacle(Struct, frozen=True):
 
 
 def obstacles(cycle: Cycle, index: ReadOnlyIndex | None = None) -> tuple[Obstacle, ...]:
-    """List all obstacles in the order of the filters. With an index, name other pods."""
+    """List all obstacles in the order of the filters. With an index, obstacles include the names of other pods."""
     by_text: dict[str, Obstacle] = {}
     by_volumes = 0  # Four plugins reject nodes for the same claim. The first text is enough.
     for plugin in cycle.problem.filters:
@@ -83,7 +83,7 @@ def obstacles(cycle: Cycle, index: ReadOnlyIndex | None = None) -> tuple[Obstacl
 def grouped(every: Sequence[Obstacle], nodes: int) -> list[tuple[tuple[str, ...], int]]:
     """Group the nodes by their obstacles, the largest group first.
 
-    A node without obstacles is reserved after preemption.
+    A node without obstacles is reserved for another pod after preemption.
     """
     parts: list[tuple[tuple[str, ...], int]] = [((), nodes)] if nodes else []
     for obstacle in every:
@@ -103,7 +103,7 @@ _Named = Iterator[tuple[str, int]]
 
 
 def untolerated(problem: Problem) -> Iterator[tuple[tuple[Taint, ...], int]]:
-    """Yield each exact set of untolerated taints, with its nodes."""
+    """Yield each set of untolerated taints, with the nodes that have exactly this set."""
     tolerations = problem.pod.pod_spec.tolerations
     for taints, nodes in problem.nodes.taint_classes:
         # Collect all untolerated taints. The scheduler stops at the first, but a pod needs a toleration for each.
@@ -113,7 +113,7 @@ def untolerated(problem: Problem) -> Iterator[tuple[tuple[Taint, ...], int]]:
 
 
 def toleration_for(taint: Taint) -> Toleration:
-    """The narrowest toleration for a taint."""
+    """Return the narrowest toleration for a taint."""
     if taint.value:
         return Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
     return Toleration(key=taint.key, operator="Exists", effect=taint.effect)
@@ -139,7 +139,7 @@ def _selected(cycle: Cycle, _: Verdict, __: ReadOnlyIndex | None) -> _Named:
 
 
 def _nearest(terms: Sequence[NodeTerm], unmatched: int, nodes: NodeView) -> _Named:
-    """The unmet conditions of the best matching term, by node."""
+    """Return the unmet conditions of each node in its best matching term."""
     lacking = [[*_lacks(term, nodes)] for term in terms]
     chosen: dict[int, int] = {}
     for slot in node_sets.to_slots(unmatched if terms else 0):
@@ -185,7 +185,7 @@ def _resources(_: Cycle, alone: Verdict, __: ReadOnlyIndex | None) -> _Named:
 
 
 def _short_of(reason: str) -> str:
-    """The resource named by a reason of NodeResourcesFit."""
+    """Return the resource in a reason of NodeResourcesFit."""
     return PODS if reason == TOO_MANY_PODS else reason.removeprefix("Insufficient ")
 
 
@@ -196,7 +196,10 @@ def _restrictions(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Nam
             yield "with a disk of this pod in use by another", nodes
         elif status.reasons == claim_in_use(cycle.problem.version).reasons:
             names = sorted(name for name, users in storage.users.items() if any(live >> slot & 1 for slot in users))
-            yield f"kept out by claim {listed(names, _NAMES)}, which one pod alone may use and another does", nodes
+            yield (
+                f"kept out by claim {listed(names, _NAMES)}, which allows only one pod and is in use by another pod",
+                nodes,
+            )
 
 
 def _limits(_: Cycle, alone: Verdict, __: ReadOnlyIndex | None) -> _Named:
@@ -280,7 +283,7 @@ def _neighbours(cycle: Cycle, alone: Verdict, index: ReadOnlyIndex | None) -> _N
         column = nodes.column(term.topology_key)
         there = column.nodes_of(sorted({column.domain_of[slot] for slot in neighbours.affinity_pods} - {-1}))
         # Without a neighbour anywhere, the pod waits forever.
-        nowhere = "" if there else "; no node has one"
+        nowhere = "" if there else "; no node has such a pod"
         yield f"without {term.topology_key}", lonely & ~column.present
         text = f"without a pod {_selector_text(term.selector)} in its {segment_of(term.topology_key)}"
         yield f"{text} (pod affinity{nowhere})", lonely & column.present & ~there

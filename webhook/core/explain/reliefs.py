@@ -1,4 +1,4 @@
-"""Find tested changes of the cluster, and tolerations, to get a pod admitted."""
+"""Find changes of the cluster, and tolerations, after which a node admits the pod. Each change is tested."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -25,7 +25,7 @@ _ANY_CORDON = Toleration(key=TAINT_UNSCHEDULABLE, operator="Exists")
 
 
 class Relief(Struct, frozen=True):
-    """A helpful change, and the nodes where it is enough.
+    """A helpful change, and the nodes that admit the pod after this change alone.
 
     Attributes:
         what: ``room`` on nodes, ``size`` for nodes too small even when empty, ``uncordon``, or ``toleration``.
@@ -38,14 +38,14 @@ class Relief(Struct, frozen=True):
 
 
 class BlockingParts(Struct, frozen=True):
-    """A smallest set of ``PARTS`` to drop, and the nodes admitting the pod then."""
+    """A smallest set of ``PARTS`` to drop, and the nodes that admit the pod without these parts."""
 
     parts: tuple[str, ...]
     nodes: int
 
 
 class Shortage(Struct, frozen=True):
-    """A resource too scarce on all of some nodes.
+    """A requested resource, if none of some nodes has enough free.
 
     Attributes:
         free: The highest free amount, on ``node``. CPU in milli-CPU, all others in whole units.
@@ -66,12 +66,12 @@ def _without(problem: Problem, plugins: frozenset[str]) -> Problem:
 
 
 def without_limits(problem: Problem) -> Problem:
-    """The problem without the filters of limited resources."""
+    """Return the problem without the filters of limited resources."""
     return _without(problem, CAPACITY_FILTERS)
 
 
 def too_small(verdict: Verdict) -> int:
-    """The nodes with less than the pod's request even when empty.
+    """Return the nodes with less than the pod's request even when empty.
 
     Source: noderesources/fit.go ``InsufficientResource``, Unresolvable.
     """
@@ -136,7 +136,7 @@ def blocking_parts(cycle: Cycle) -> Iterator[BlockingParts]:
 
 
 def shortages(problem: Problem, nodes: int) -> Iterator[Shortage]:
-    """Yield the requested resources too scarce on all of these nodes."""
+    """Yield each requested resource, if none of these nodes has enough free."""
     for name, amount in ((PODS, 1), *problem.request.amounts):
         free, has = problem.resources.free.get(name), problem.resources.allocatable.get(name)
         slots = node_sets.to_slots(nodes)

@@ -57,7 +57,7 @@ def fullest(pods: int, domains: int, max_skew: int) -> int:
 
 
 def safe_max_skew(pods: int, domains: int, most: int) -> int | None:
-    """The largest maxSkew that limits every domain to ``most`` pods. None if there is none."""
+    """The largest maxSkew under which every domain gets at most ``most`` pods. None if no maxSkew is small enough."""
     if most >= pods:
         return pods
     if domains < 2:

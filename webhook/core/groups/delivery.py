@@ -1,7 +1,7 @@
 """Deliver the stored plan of a group to the pod template of one shard.
 
-An annotation records the fields of an earlier delivery, so a later one can replace them. The author's own fields stay.
-If they contradict the plan, nothing is delivered, with the reason.
+An annotation records the delivered fields, so a later delivery can replace them. The author's own fields stay. If they
+contradict the plan, nothing is delivered. The reason names the contradiction.
 """
 
 from collections.abc import Collection, Sequence
@@ -36,12 +36,12 @@ _NOT_YET = "its plan is not made yet"
 def stored_shard_plan(
     membership: Membership, template: PodTemplate, before: ShardPlan, title: tuple[str, str], version: KubernetesVersion
 ) -> ShardPlan | Reason:
-    """Return the fields that the stored plan adds to this workload, or the reason for adding none.
+    """Return the fields to add to this workload from the stored plan, or the reason for adding none.
 
     Args:
         membership: The workload's group.
         template: The workload's pod template.
-        before: The fields that an earlier plan added to the template.
+        before: The fields added to the template by an earlier plan.
         title: The workload's kind and name.
         version: The cluster's release.
     """
@@ -75,7 +75,7 @@ def has_stored_plan(membership: Membership, template: PodTemplate, title: tuple[
 
 
 def _unplanned(status: GroupStatus, generation: int) -> str:
-    """The reason against delivery. Empty if the plan can be delivered."""
+    """Return why the stored plan cannot be delivered. Empty if it can."""
     reason = status.reason(PLANNED)
     if status.observed_generation != generation or not (reason or status.holds(PLANNED)):
         return _NOT_YET
@@ -85,7 +85,7 @@ def _unplanned(status: GroupStatus, generation: int) -> str:
 
 
 def with_shard_plan(group: Group, template: PodTemplate, plan: ShardPlan, before: ShardPlan) -> Fields | Reason:
-    """Replace the fields of the plan ``before`` by the new plan's, or return the contradicting field."""
+    """Replace the fields of the old plan ``before`` by the new plan's. Return a reason if a field contradicts them."""
     own = _without(template, before)
     contradicts = _own_constraint(group, own, plan.constraints) or _own_domains(own, plan.pin)
     return Reason(contradicts) if contradicts else with_plan(group, _pod(group, own), plan)
@@ -96,13 +96,12 @@ def _pod(group: Group, template: PodTemplate) -> Pod:
 
 
 def _planned(workloads: Sequence[PlannedWorkload], shard: str, title: tuple[str, str]) -> PlannedWorkload | None:
-    """The shard's entry, preferably for this workload."""
+    """Return the entry of the shard in the status, preferably the entry with the workload's kind and name."""
     entries = [workload for workload in workloads if workload.shard == shard]
     return next((entry for entry in entries if (entry.kind, entry.name) == title), entries[0] if entries else None)
 
 
 def _without(template: PodTemplate, before: ShardPlan) -> PodTemplate:
-    """The template as its author wrote it."""
     spec = template.pod_spec
     kept = tuple(constraint for constraint in spec.constraints if constraint not in before.constraints)
     affinity, own = spec.affinity, apart_terms(spec.affinity)
@@ -116,14 +115,14 @@ def _without(template: PodTemplate, before: ShardPlan) -> PodTemplate:
 
 
 def _own_constraint(group: Group, template: PodTemplate, planned: Collection[SpreadConstraint]) -> str:
-    """The template's own hard constraint over a key of the plan. Empty if it has none."""
+    """Return the reason if the template has its own hard constraint over a key of the plan. Empty otherwise."""
     hard = replaced_constraints(group, template.pod_spec.constraints)
     own = [constraint for constraint in hard if constraint not in planned]
     return f"the template has its own hard {segment_of(own[0].topology_key or '')} constraint" if own else ""
 
 
 def _own_domains(template: PodTemplate, pin: NodeSelectorRequirement | None) -> str:
-    """The pinned domain rejected by the template. Empty if it accepts all."""
+    """Return the reason if the template's own node selector or affinity rejects a pinned domain. Empty otherwise."""
     if pin is None:
         return ""
     spec, key = template.pod_spec, pin.key

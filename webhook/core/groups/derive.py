@@ -1,4 +1,4 @@
-"""Derive a group's plan for a cluster, or the reasons against one and the nearest changes that make it fit."""
+"""Derive a group's plan for a cluster. If there is no plan, find the reasons and the nearest changes of the group."""
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
@@ -26,7 +26,7 @@ class PlanResult(Struct, frozen=True, kw_only=True):
 
     Attributes:
         inputs: The group, its shards and the cluster.
-        capacity: The pods that the nodes take.
+        capacity: How many pods the nodes take.
         plan: The plan. None if no fields keep the caps and place all pods.
         reasons: Why there is no plan.
         nearest: Changes of the group after which all its pods fit in every order. Empty if they already fit.
@@ -57,11 +57,11 @@ def derive_plan(inputs: PlanInput) -> PlanResult:
 
 
 def fresh_plan(known: PlanInput, freed: PlanInput) -> PlanResult:
-    """Derive a plan that keeps the stored pins. If it is not proven, derive a plan that moves pins.
+    """Derive a plan that keeps the stored pins. If such a plan is not proven, derive a plan with other pins.
 
     Args:
         known: The group with the stored zones.
-        freed: The group without them, or ``known`` again if no pin may move.
+        freed: The group without the stored zones. To keep all pins, pass ``known``.
     """
     keeping = derive_plan(known)
     if keeping.fits or freed.shards == known.shards:
@@ -71,7 +71,7 @@ def fresh_plan(known: PlanInput, freed: PlanInput) -> PlanResult:
 
 
 def kept_plan(known: PlanInput, before: StoredPlan) -> PlanResult:
-    """Check the stored plan. It has no ``plan`` if the stored fields break a cap, or a stored pin would move."""
+    """Check the stored plan. ``plan`` is None if its fields break a cap, or a stored pin has to move."""
     inputs = _without_pins(known)
     # The stored cap limits a node too. It can be lower than the group's.
     stored = (constraint for constraint in before.constraints if constraint != label_constraint(inputs.group, HOSTNAME))
@@ -86,7 +86,7 @@ def kept_plan(known: PlanInput, before: StoredPlan) -> PlanResult:
 
 
 def keeps_pins(plan: GroupPlan, stored: StoredPlan) -> bool:
-    """Whether every shard with stored zones keeps them."""
+    """Whether every shard with stored zones has the same zones in the plan."""
     new = {shard.value: zones for shard, zones in plan.pins}
     return all(zones == new.get(shard, zones) for shard, zones in stored.zones.items())
 
@@ -100,7 +100,7 @@ def stored_of(group: Group, workloads: Iterable[PlannedWorkload]) -> StoredPlan:
 
 
 def _without_pins(inputs: PlanInput) -> PlanInput:
-    """Remove the pins from the templates. The shards' ``zones`` have them."""
+    """Remove the pins from the templates. Attribute ``zones`` of each shard still has the pinned zones."""
     shards = (replace(shard, pod=split_pin(inputs.group, shard.pod)[0]) for shard in inputs.shards)
     return replace(inputs, shards=tuple(shards))
 
@@ -123,7 +123,7 @@ def in_a_domain(key: str) -> str:
 
 
 def _obstacles(group: Group, capacity: GroupCapacity) -> Iterator[str]:
-    """Why no fields can place all pods within the caps."""
+    """Yield the reasons why no fields can place all pods within the caps."""
     pods, zone, zones, on_zone = group.pods, segment_of(group.zone_key), capacity.zones, group.most(group.zone_key)
     for cap in group.caps:
         if cap.enforced and cap.most(pods) < 1:
@@ -159,7 +159,7 @@ def _must_differ(group: Group, domain: str, usable: int) -> str:
 
 
 def _nearest(inputs: PlanInput) -> Iterator[str]:
-    """Changes after which the group provably fits: the smallest change of each cap, and of the shard rule."""
+    """Yield the smallest change of each cap, and of the shard rule, after which the group provably fits."""
     group = inputs.group
     for cap in group.caps:
         if not cap.enforced:

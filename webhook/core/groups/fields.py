@@ -1,4 +1,4 @@
-"""The fields of a shard's pods: with constraints by rule of thumb, or with a plan that keeps the caps.
+"""The fields of a shard's pods. They come from a rule of thumb, or from a plan that keeps the caps.
 
 Everything else in the template stays: soft constraints, constraints over other keys, affinity.
 """
@@ -26,7 +26,7 @@ from webhook.core.groups.zone_pin import pin_requirement, pinned, sorted_values
 
 
 def naive_fields(group: Group, shard: Shard) -> Fields:
-    """The template's own fields. Without hard constraints over the group's keys, use each cap as maxSkew."""
+    """Return the template's own fields. Without hard constraints over the group's keys, add each cap as a maxSkew."""
     if any(is_replaced(group, constraint) for constraint in shard.pod.pod_spec.constraints):
         return Fields(shard.pod.pod_spec.constraints, shard.pod.pod_spec.affinity)
     keys = dict.fromkeys(cap.topology_key for cap in group.caps if cap.enforced)
@@ -39,7 +39,7 @@ def shard_fields(
 ) -> Fields:
     """Build a shard's fields with these hard constraints. Pin its pods to ``zones``, if given.
 
-    The pin replaces domains that the template requires, since an earlier plan can have written them.
+    The pin replaces domains required by the template, since an earlier plan can have written them.
     """
     plan = ShardPlan(tuple(constraints), pin_requirement(group, zones), missing_apart_terms(group, shard))
     return with_plan(group, shard.pod, plan, instead=True)
@@ -52,7 +52,7 @@ def with_plan(group: Group, pod: Pod, plan: ShardPlan, *, instead: bool = False)
         group: The group.
         pod: The pod.
         plan: The fields to add.
-        instead: Whether a pin replaces the domains that the pod requires.
+        instead: Whether a pin replaces the domains required by the pod.
     """
     spec = pod.pod_spec
     kept = [constraint for constraint in spec.constraints if not is_replaced(group, constraint)]
@@ -68,9 +68,9 @@ def with_plan(group: Group, pod: Pod, plan: ShardPlan, *, instead: bool = False)
 def _even(
     group: Group, kept: Iterable[SpreadConstraint], planned: Iterable[SpreadConstraint]
 ) -> Iterator[SpreadConstraint]:
-    """For an even group, add a soft constraint over each key that has none.
+    """For an even group, add a soft constraint over each key without a soft constraint.
 
-    A planned constraint with maxSkew 1 already leaves only the domains with the fewest pods.
+    Skip a key with a planned maxSkew 1, because the plan then admits only the domains with the fewest pods.
     """
     covered = {constraint.topology_key for constraint in kept if not constraint.hard}
     covered |= {constraint.topology_key for constraint in planned if constraint.max_skew == 1}
@@ -94,7 +94,6 @@ def _unordered(constraints: Iterable[SpreadConstraint]) -> list[bytes]:
 
 
 def _normalized(affinity: Affinity | None) -> Affinity:
-    """Sort the requirements of each term."""
     terms = (
         replace(term, match_expressions=tuple(sorted(map(sorted_values, own), key=_sort_key)) or None)
         for term in node_terms(affinity)

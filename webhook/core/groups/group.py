@@ -24,7 +24,7 @@ class Group(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The name of the SpreadGroup or ConfigMap.
-        namespace: Its namespace.
+        namespace: The namespace of the SpreadGroup or ConfigMap.
         selector: Selects the pods of all shards.
         shard_label: The label whose value names the shard.
         never_share: Topology keys. Pods of one shard never share a domain of these.
@@ -65,7 +65,7 @@ class Group(Struct, frozen=True, kw_only=True):
 
     @property
     def names_zones(self) -> bool:
-        """Whether an enforced rule uses a key above nodes. Otherwise nodes need no such label."""
+        """Whether an enforced rule uses a key above nodes. If not, nodes need no label of such a key."""
         enforced = (cap.topology_key for cap in self.caps if cap.enforced)
         return self.domains is not None or any(key != HOSTNAME for key in (*self.never_share, *enforced))
 
@@ -75,7 +75,7 @@ class Group(Struct, frozen=True, kw_only=True):
         return self.zone_key in self.never_share
 
     def shared_by(self, cap: Cap, selected: int) -> int:
-        """The total for a cap's fraction, if its selector matches ``selected`` pods.
+        """The number of pods behind the cap's fraction, if the cap's selector matches ``selected`` pods.
 
         At least the number of shards: a selected role exists once per shard, even before its pod runs.
         """
@@ -92,11 +92,11 @@ class Shard(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The workload's name.
-        value: The value of its shard label.
-        pod: Its next pod, as the scheduler gets it, with the fields of its template.
-        in_turn: Whether its controller creates one pod after the other.
+        value: The value of the workload's shard label.
+        pod: The workload's next pod, as the scheduler gets it, with the fields of its template.
+        in_turn: Whether the controller creates one pod after the other.
         zones: The zones settled by volumes or an earlier plan.
-        running: The zones of its running pods, the fullest first.
+        running: The zones of the running pods, the fullest first.
         exists: False for an expected shard without a workload.
     """
 
@@ -151,7 +151,7 @@ class StoredPlan(Struct, frozen=True):
 
 
 class ZonePins(Struct, frozen=True):
-    """The pinned zones of each shard, and the number of pods that each zone gets."""
+    """The pinned zones of each shard, and the resulting number of pods in each zone."""
 
     of_shards: tuple[tuple[str, ...], ...]
     of_zones: Mapping[str, int]

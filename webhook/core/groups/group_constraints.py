@@ -1,4 +1,4 @@
-"""Spread constraints that a plan writes: hard constraints over all pods of a group."""
+"""The spread constraints written by a plan: hard constraints over all pods of a group."""
 
 from collections.abc import Iterable
 
@@ -18,12 +18,12 @@ def group_constraint(group: Group, key: str, skew: int) -> SpreadConstraint:
 
 
 def exact_cap(group: Group, key: str, most: int) -> SpreadConstraint:
-    """Build a constraint that limits every domain to ``most`` pods of the group."""
+    """Build a constraint with at most ``most`` pods of the group in every domain."""
     return replace(group_constraint(group, key, most), min_domains=MIN_DOMAINS_OF_A_CAP)
 
 
 def label_constraint(group: Group, key: str) -> SpreadConstraint:
-    """Build a constraint that only rejects nodes without the label."""
+    """Build a constraint whose only effect is to reject nodes without the label."""
     return group_constraint(group, key, MAX_SKEW_OF_A_LABEL)
 
 
@@ -33,5 +33,5 @@ def is_replaced(group: Group, constraint: SpreadConstraint) -> bool:
 
 
 def replaced_constraints(group: Group, constraints: Iterable[SpreadConstraint]) -> tuple[SpreadConstraint, ...]:
-    """Select the constraints that a plan replaces."""
+    """Return the constraints replaced by a plan."""
     return tuple(constraint for constraint in constraints if is_replaced(group, constraint))

@@ -1,10 +1,10 @@
-"""Replace a label's value in an object: one shard's manifest becomes another's."""
+"""Replace a label's value in an object, to turn a shard's manifest into another shard's."""
 
 from collections.abc import Mapping
 
 
 def replace_label_value(value: Mapping[str, object], label: str, old: str, new: str) -> dict[str, object]:
-    """Replace the value of a label in labels, and in selectors for this value only.
+    """Replace the old value of a label by a new value, in labels and selectors.
 
     Args:
         value: An object as JSON or YAML values.

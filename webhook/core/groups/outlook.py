@@ -1,7 +1,7 @@
 """Search the orders of placing a group's pods: do all pods fit, and how full can a domain get?
 
-If there are too many orders, the search follows some bad ones: they fill one domain while it takes pods, and otherwise
-raise the global minimum.
+With too many orders, the search follows only some bad orders. They put pods into a chosen domain while it admits them.
+If it is full, they raise the global minimum.
 """
 
 from collections import Counter
@@ -28,8 +28,8 @@ class _FullestDomain(Struct, frozen=True):
     """The fullest domain in any searched order.
 
     Attributes:
-        domain: The domain. Empty if no pod was placed in one.
-        pods: Its number of pods.
+        domain: The domain. Empty if no pod was placed in a domain.
+        pods: The number of pods in the domain.
         steps: The order up to the last of these pods.
     """
 
@@ -51,7 +51,7 @@ class Outlook(Simulation, frozen=True, kw_only=True):
 
     @property
     def gets_stuck(self) -> bool:
-        """Whether the search found an order that leaves a pod without a node. With an unknown outcome, all may."""
+        """Whether the search found an order that leaves a pod without a node. False is no proof."""
         return bool(self.witness) or self.outcome in {PlacementOutcome.STUCK, PlacementOutcome.NO_FIT}
 
 
@@ -75,7 +75,6 @@ def simulate_orders(
 def _worst(
     cluster_game: ClusterGame, orders: Iterable[Sequence[Move]], columns: Mapping[str, Column]
 ) -> Mapping[str, _FullestDomain]:
-    """The fullest domain of each key in these orders."""
     worst = dict.fromkeys(columns, _FullestDomain("", 0))
     slots = cluster_game.nodes.view.slots
     for moves in orders:
@@ -91,7 +90,7 @@ def _worst(
 
 
 def _led_orders(cluster_game: ClusterGame, column: Column) -> Iterable[Sequence[Move]]:
-    """For each of the first domains, build an order that fills it."""
+    """Yield an order for each of the first domains that fills this domain."""
     domains = [
         column.domain_of[node_sets.to_slots(node_class.nodes)[0]] if node_class.nodes else -1
         for node_class in cluster_game.game.classes
@@ -104,7 +103,7 @@ def _led_orders(cluster_game: ClusterGame, column: Column) -> Iterable[Sequence[
 
 
 def _led(cluster_game: ClusterGame, domains: Sequence[int], target: int) -> Sequence[Move]:
-    """Fill the target domain. If it is full, place a pod in the emptiest domain."""
+    """Return an order that fills the target domain. Whenever it is full, a pod goes to the emptiest domain."""
     state, made, held, there = cluster_game.game.start, list[Move](), Counter[int](), Counter[int]()
     while moves := cluster_game.game.moves(state):
         inside = [move for move in moves if domains[move.number] == target]
@@ -120,7 +119,7 @@ def _led(cluster_game: ClusterGame, domains: Sequence[int], target: int) -> Sequ
 
 
 def _packing(cluster_game: ClusterGame) -> Sequence[Move]:
-    """Fill the fullest node. If it is full, start with an empty node."""
+    """Return an order that fills the fullest node. Whenever it is full, a pod goes to an empty node."""
     state: State = cluster_game.game.start
     made = list[Move]()
     top = 0

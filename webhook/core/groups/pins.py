@@ -3,7 +3,7 @@
 Pods of a shard share no zone, so each of its zones gets one pod. The pins alone decide the number of pods in each zone,
 and no pod takes the place of another zone's pod.
 
-Running pods stay in their zones if possible: the fewest shards get a zone without one of their pods.
+Running pods stay in their zones if possible: as few shards as possible get a zone without one of their pods.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ def pin_zones(
 def kept_zones(
     given: Iterable[Iterable[str]], settled: Iterable[Sequence[str]], running: Sequence[Sequence[str]]
 ) -> list[tuple[str, ...]]:
-    """The settled zones of each shard, and those of its given zones with a running pod."""
+    """Return the settled zones of each shard, and its ``given`` zones with a running pod of the shard."""
     return [
         (*known, *(zone for zone in runs if zone in zones and zone not in known))
         for zones, known, runs in zip(map(set, given), settled, running, strict=False)
@@ -105,9 +105,10 @@ def _shortest(
     runs: Sequence[frozenset[str]],
     free: Mapping[str, int],
 ) -> list[_Step]:
-    """Find the fewest moves that give a shard one more zone, last step first. Empty if impossible.
+    """Return the fewest moves that give a shard another zone, last move first. Empty if impossible.
 
-    A path of zones (Bellman-Ford): in each, a pod of another shard makes room and goes to the next. The last has room.
+    The moves form a path of zones (Bellman-Ford). In each zone a pod of another shard makes room and moves to the next
+    zone. The last zone has room.
     """
     wanted = runs[number] - taken[number] or free.keys() - taken[number]
     if at_once := [zone for zone in free if free[zone] and zone in wanted]:
@@ -130,7 +131,7 @@ def _shortest(
 def _exchanges(
     taken: Sequence[set[str]], fixed: Sequence[frozenset[str]], runs: Sequence[frozenset[str]], zones: Iterable[str]
 ) -> dict[tuple[str, str], tuple[int, int]]:
-    """The cheapest move between each two zones: the number of additional moved pods, and the shard."""
+    """Return the cheapest move between each pair of zones: the additional number of moved pods, and the shard."""
     exchanges = dict[tuple[str, str], tuple[int, int]]()
     for number, (has, stays, there) in enumerate(zip(taken, fixed, runs, strict=True)):
         for out in sorted(has - stays):

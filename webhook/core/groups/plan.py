@@ -42,7 +42,7 @@ _MOST_SEARCHED = 4
 
 
 class CapMethod(StrEnum):
-    """The fields that keep a cap."""
+    """The method that keeps a cap."""
 
     NOTHING = "nothing is needed"
     MAX_SKEW = "maxSkew"
@@ -61,7 +61,7 @@ class Proof(StrEnum):
 
 
 class CapGuarantee(Struct, frozen=True):
-    """The method that keeps a cap, and the most pods that a domain can get in any order."""
+    """The method that keeps a cap, and the most pods of a domain in any order."""
 
     way: CapMethod
     worst: int
@@ -102,13 +102,13 @@ class GroupPlan(Struct, frozen=True, kw_only=True):
 
 
 class _Candidate(Struct, frozen=True, kw_only=True):
-    """Fields to judge: the same constraints for every shard, and the pins of each.
+    """Fields to judge: constraints common to all shards, and the pins of each shard.
 
     Attributes:
         constraints: The hard constraints of all shards.
         keeping: How each cap is kept, by topology key.
         zone_pins: The pins of the expected shards.
-        pinned: The number of shards with zones.
+        pinned: The number of shards with pins.
     """
 
     constraints: tuple[SpreadConstraint, ...]
@@ -132,7 +132,7 @@ def choose_plan(inputs: PlanInput, capacity: GroupCapacity) -> GroupPlan:
 
 
 def plan_from_stored(inputs: PlanInput, stored: StoredPlan, capacity: GroupCapacity) -> GroupPlan | None:
-    """Judge the fields of a stored plan. None if they break a cap, or a zone is gone.
+    """Judge the fields of a stored plan. None if these fields break a cap, or a zone is gone.
 
     The shards of ``inputs`` must have the stored zones.
     """
@@ -166,7 +166,7 @@ def pod_batches(inputs: PlanInput, fields: Mapping[str, Fields], capacity: Group
 
 
 def _rank(plan: GroupPlan) -> tuple[int, float]:
-    """Sort key: unknown before stuck, rarely stuck before often stuck."""
+    """The sort key of a plan: proven, unknown, stuck in some orders (rarely before often), stuck in all."""
     order = (PlacementOutcome.FITS, PlacementOutcome.UNKNOWN, PlacementOutcome.STUCK, PlacementOutcome.NO_FIT)
     never = plan.verdict is PlacementOutcome.UNKNOWN and plan.outlook is not None and plan.outlook.gets_stuck
     verdict = PlacementOutcome.NO_FIT if never else plan.verdict
@@ -196,9 +196,9 @@ def _candidates(inputs: PlanInput, capacity: GroupCapacity) -> Iterator[_Candida
 
 
 def _labelled(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> _Candidate:
-    """Add a constraint over each needed key that some node lacks.
+    """Add a constraint over each needed key missing from some node's labels.
 
-    Without it, all pods of the group could go to such a node, where no cap counts them.
+    Without this constraint, all pods of the group could go to such a node, where no cap counts them.
     """
     constraints, keeping = [*candidate.constraints], {**candidate.keeping}
     for key in _to_label(group, candidate.constraints, capacity, pins=candidate.zone_pins is not None):
@@ -211,7 +211,7 @@ def _labelled(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> _
 def _to_label(
     group: Group, constraints: Iterable[SpreadConstraint], capacity: GroupCapacity, *, pins: bool
 ) -> Iterator[str]:
-    """The needed keys that some node lacks, and that no constraint, pin or required domain covers."""
+    """Yield the needed keys that some node lacks, except keys with a constraint, a pin or a required domain."""
     required = {constraint.topology_key for constraint in constraints}
     required |= {group.zone_key} if pins else set()
     required |= {group.domains_key} if group.domains is not None else set()
@@ -232,12 +232,11 @@ def _are_defaulted(shards: Iterable[Shard], fields: Iterable[Fields], policy: Po
 
 
 def _strict_name(profile: SchedulerProfile) -> str:
-    """The scheduler's name, if its own constraints are hard."""
+    """Return the scheduler's name if its own default constraints are hard. Empty if they are soft."""
     return profile.name if any(default.hard for default in profile.default_constraints) else ""
 
 
 def _injects(defaults: Defaults) -> bool:
-    """Whether the webhook can inject hard constraints."""
     overriding = (default for override in defaults.overrides for default in override.default_constraints)
     return defaults.injects and any(
         default.constraint.hard or default.hard_when_domains is not None
@@ -253,7 +252,7 @@ def _no_cap(group: Group, shards: Sequence[Shard]) -> SpreadConstraint:
 def _stored_candidate(
     group: Group, shards: Sequence[Shard], stored: StoredPlan, capacity: GroupCapacity
 ) -> _Candidate | None:
-    """The stored fields, judged by the current group."""
+    """Return the stored fields as a candidate for the current group. None if they break a cap."""
     has_pins = any(stored.zones.values())
     pins = _pins(group, shards, capacity) if has_pins and group.keeps_zones_apart else None
     if (has_pins and pins is None) or any(_to_label(group, stored.constraints, capacity, pins=has_pins)):
@@ -268,7 +267,7 @@ def _kept(
     zone_pins: ZonePins | None = None,
     pinned: int = 0,
 ) -> _Candidate | None:
-    """Find how these constraints and pins keep each cap. None if they break any."""
+    """Return these constraints and pins as a candidate, with the method for each cap. None if a cap is broken."""
     keeping, capped = dict[str, CapGuarantee](), dict(_capped_keys(group))
     given = {
         constraint.topology_key: constraint for constraint in constraints if not _is_no_cap(group, constraint, capped)
@@ -295,7 +294,7 @@ def _kept(
 
 
 def _is_no_cap(group: Group, constraint: SpreadConstraint, capped: Mapping[str, int]) -> bool:
-    """Whether the constraint never rejects a labelled node."""
+    """Whether the constraint never rejects a labelled node, so it is no cap."""
     if constraint == label_constraint(group, constraint.topology_key or ""):
         return True
     loose = constraint.min_domains == MIN_DOMAINS_OF_A_CAP and (constraint.max_skew or 0) >= group.pods
@@ -303,7 +302,7 @@ def _is_no_cap(group: Group, constraint: SpreadConstraint, capped: Mapping[str, 
 
 
 def _kept_by_shards(group: Group, key: str, most: int) -> bool:
-    """Whether the shard rule keeps the cap: each shard has at most one pod in a domain."""
+    """Whether the shard rule alone keeps the cap. By this rule each shard has at most one pod in a domain."""
     apart = group.keeps_zones_apart if key == group.zone_key else bool(group.never_share)
     return apart and most >= group.shards
 
@@ -314,7 +313,7 @@ def _capped_keys(group: Group) -> Iterator[tuple[str, int]]:
 
 
 def _pins(group: Group, shards: Sequence[Shard], capacity: GroupCapacity) -> tuple[ZonePins, int] | None:
-    """The pins of the expected shards, and the largest number of shards that keeps them. None if impossible.
+    """Return the pins of the expected shards, and the largest number of shards with the same pins. None if impossible.
 
     The caps of the expected shards decide which pods stay in their zones.
     """
@@ -336,20 +335,19 @@ def _pins(group: Group, shards: Sequence[Shard], capacity: GroupCapacity) -> tup
 def _zone_pins(
     group: Group, settled: Sequence[Sequence[str]], running: Sequence[Sequence[str]], capacity: GroupCapacity
 ) -> ZonePins | None:
-    """Pin the shards of ``settled``, within the caps of a group of that size."""
+    """Pin the shards of ``settled`` within the caps of a group with as many shards."""
     most = replace(group, shards=len(settled)).most(group.zone_key)
     rooms = {zone: room if most is None else min(room, most) for zone, room in capacity.zones.items()}
     return pin_zones(settled, group.pods_per_shard, rooms, running)
 
 
 def _first_pins(pins: ZonePins, shards: int) -> ZonePins:
-    """The pins of the first shards only."""
     first = pins.of_shards[:shards]
     return ZonePins(first, {zone: sum(zone in zones for zones in first) for zone in pins.of_zones})
 
 
 def _judged(inputs: PlanInput, candidate: _Candidate, capacity: GroupCapacity) -> GroupPlan:
-    """Judge a candidate: by a proof, or else by a search."""
+    """Judge a candidate by a proof. Without a proof, search the orders."""
     group, shards = inputs.group, inputs.expected
     pins = candidate.zone_pins.of_shards if candidate.zone_pins is not None else ((),) * len(shards)
     fields = {
@@ -373,7 +371,7 @@ def _judged(inputs: PlanInput, candidate: _Candidate, capacity: GroupCapacity) -
 
 
 def _searched(inputs: PlanInput, plan: GroupPlan, capacity: GroupCapacity) -> GroupPlan:
-    """Search the orders of the plan's pods, as far as possible."""
+    """Search the orders of the plan's pods, as many as possible, and return the plan with the result."""
     if plan.outlook is not None or not inputs.searches:
         return plan
     outlook = simulate_plan(inputs, plan.fields, capacity, plan.keeping)
@@ -392,18 +390,17 @@ def simulate_plan(
 
 
 def _are_few(inputs: PlanInput) -> bool:
-    """Whether a search can follow all orders of the expected shards."""
     return len(inputs.expected) <= _MOST_SEARCHED or not inputs.group.never_share
 
 
 def _has_unread_fields(shards: Iterable[Shard]) -> bool:
-    """Whether devices or a PodGroup decide too. evenspread does not evaluate them, so it proves nothing."""
+    """Whether devices or a PodGroup affect the pods. evenspread does not evaluate these, so nothing is proven."""
     specs = (shard.pod.pod_spec for shard in shards)
     return any(spec.resource_claims or spec.scheduling_group for spec in specs)
 
 
 def _proof(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> Proof:
-    """The proof, without a search, that all pods fit in every order."""
+    """Return the proof that all pods fit in every order. NONE if only a search can show it."""
     if not capacity.alike or any(guarantee.way is CapMethod.MAX_SKEW for guarantee in candidate.keeping.values()):
         return Proof.NONE
     if candidate.zone_pins is not None:
@@ -413,7 +410,10 @@ def _proof(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> Proo
 
 
 def _fewest_behind(group: Group, capacity: GroupCapacity, keeping: Mapping[str, CapGuarantee]) -> int | None:
-    """A lower bound of the placed pods in any state without a node for some shard's pod. None without such a state."""
+    """Return a lower bound of the placed pods in any state that leaves a shard's pod without a node.
+
+    None if there is no such state.
+    """
     on_zone = keeping.get(group.zone_key)
     top = on_zone.worst if on_zone is not None and on_zone.way is CapMethod.EXACT else group.pods
     full = sorted(min(room, top) for room in capacity.zones.values())
@@ -429,7 +429,7 @@ def _fewest_behind(group: Group, capacity: GroupCapacity, keeping: Mapping[str, 
 
 
 def _same_up_to(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> int:
-    """The largest number of shards for which these fields provably keep the caps, without a search."""
+    """Return the largest number of shards with a proof, without a search, that these fields keep the caps."""
     if candidate.zone_pins is not None:
         return candidate.pinned if capacity.alike else group.shards
     last = group.shards

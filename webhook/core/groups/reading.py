@@ -33,7 +33,7 @@ _Form = TypeVar("_Form", bound=Struct)
 
 
 class GroupError(Exception):
-    """A group that cannot be planned. ``faults`` lists the errors, each with its field."""
+    """A group without a possible plan. ``faults`` lists the errors, each with its field."""
 
     def __init__(self, faults: Iterable[str]) -> None:
         self.faults = tuple(faults)
@@ -90,13 +90,13 @@ def group_from_spec(written: SpreadGroup, namespace: str = "") -> Group:
 
 
 def describes_cluster(value: Mapping[str, object]) -> bool:
-    """Whether a ConfigMap describes a database cluster as a group."""
+    """Whether a ConfigMap describes a group: a database cluster, by its keys."""
     data = value.get("data")
     return isinstance(data, Mapping) and _SIZE in data
 
 
 def unread_keys(value: Mapping[str, object]) -> tuple[str, ...]:
-    """The unknown keys of such a ConfigMap, for example misspelt ones."""
+    """Return the unknown, perhaps misspelt, keys of a ConfigMap for a group."""
     data, known = value.get("data"), {_SIZE, _ON_NODE, _IN_ZONE, _ZONES, _PLAN_FOR}
     return tuple(key for key in data if key not in known) if isinstance(data, Mapping) else ()
 
@@ -108,14 +108,14 @@ def _small_number(text: str) -> int:
 
 
 def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable[str], zone_key: str = ZONE) -> Group:
-    """Read the group of such a ConfigMap: an even group with shards of a master and a replica.
+    """Read a group from a ConfigMap: an even group with shards of a master and a replica.
 
-    The two pods never share a zone, or with a single zone never a node. The selector is a placeholder.
+    The two pods never share a zone. With a single zone, they never share a node. The selector is a placeholder.
 
     Args:
         value: The ConfigMap.
         namespace: The namespace of an object without one.
-        zones: The cluster's zones, for a ConfigMap that names none.
+        zones: The cluster's zones, for a ConfigMap without zones.
         zone_key: The topology key of the zones.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Count how many pods of a group each zone takes. Only the cluster and the group's cap per node limit them."""
+"""Count how many pods of a group each zone takes, limited only by the cluster and the cap on nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -27,14 +27,14 @@ _THE_CLUSTER = "the cluster"  # the name of all nodes together
 
 
 class GroupCapacity(Struct, frozen=True, kw_only=True):
-    """The pods that the nodes take, one after the other. Only the cap on nodes and the cluster limit them.
+    """How many pods the nodes take, limited only by the cluster and the cap on nodes.
 
     Attributes:
-        zones: The pods that each zone takes. One zone for all nodes, if some have none and the group needs no zones.
-        nodes: The number of nodes that take pods.
+        zones: The number of pods by zone. A single zone for all nodes, if some have no zone and the group needs none.
+        nodes: The number of nodes with room for a pod.
         on_node: The most pods on a node. None if unlimited.
         alike: Whether the numbers hold for every shard. Then pods differ only by the plan and the shard rule.
-        unlabelled: The topology keys that a usable node lacks. A cap over such a key misses the pods on that node.
+        unlabelled: The topology keys missing on a usable node. A cap over such a key misses the pods on that node.
     """
 
     zones: Mapping[str, int]
@@ -44,7 +44,7 @@ class GroupCapacity(Struct, frozen=True, kw_only=True):
     unlabelled: frozenset[str] = frozenset()
 
     def domains(self, key: str) -> int:
-        """The number of nodes or zones that take pods."""
+        """Return the number of nodes or zones with room for a pod."""
         return self.nodes if key == HOSTNAME else len(self.zones)
 
 
@@ -69,7 +69,7 @@ def group_capacity(inputs: PlanInput) -> GroupCapacity:
 
 
 def _unlabelled(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> frozenset[str]:
-    """The keys that some usable node lacks. Full, cordoned and unready nodes count, since they can take pods later."""
+    """Return the keys missing on a usable node. Full, cordoned and unready nodes count: they can take pods later."""
     view, open_ = index.nodes.view(), 0
     lacking = {key: view.live & ~view.column(key).present for key in (HOSTNAME, group.zone_key)}
     for shard in shards if any(lacking.values()) else ():
@@ -88,7 +88,7 @@ def _zones(group: Group, index: ReadOnlyIndex) -> Mapping[str, int]:
 
 
 def _room(inputs: PlanInput, constraints: Sequence[SpreadConstraint], pods: int, nodes: int) -> int:
-    """The number of these pods of the first shard that the nodes take in every order."""
+    """Return how many pods of the first shard these nodes take in every order, up to ``pods``."""
     pod = inputs.shards[0].pod
     profile = profile_for(inputs.within.policy, pod.pod_spec.scheduler_name)
     if profile is not None:
@@ -100,7 +100,7 @@ def _room(inputs: PlanInput, constraints: Sequence[SpreadConstraint], pods: int,
 
 
 def _without_shard_rule(group: Group, pod: Pod, constraints: Iterable[SpreadConstraint]) -> Pod:
-    """The pod with only these constraints, the required domains, and no anti-affinity to its own shard."""
+    """Return the pod with only these constraints and the required domains, without anti-affinity to its own shard."""
     own = pod.pod_spec.affinity or NO_AFFINITY
     affinity = with_apart_terms(own, (term for term in apart_terms(own) if not matches_own_pod(term, pod)))
     if (pin := pin_requirement(group, ())) is not None:
@@ -109,7 +109,7 @@ def _without_shard_rule(group: Group, pod: Pod, constraints: Iterable[SpreadCons
 
 
 def _are_alike(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> bool:
-    """Whether nodes and other pods treat the shards' pods alike."""
+    """Whether nodes and other pods treat the pods of all shards the same."""
     bare = [replace(_without_shard_rule(group, shard.pod, ()), metadata=None) for shard in shards]
     objections = [index.pods.terms_matching(group.namespace, shard.pod.labels) for shard in shards]
     return all(pod == bare[0] for pod in bare) and all(terms == objections[0] for terms in objections)
@@ -136,7 +136,7 @@ def _is_measured(group: Group, shard: Shard, shards: Sequence[Shard]) -> bool:
 
 
 def _met(term: PodAffinityTerm, shards: Iterable[Shard]) -> set[str]:
-    """The shards whose pods the term can match."""
+    """Return the shards with pods that the term can match."""
     selector = valid_selector(term.label_selector)
     names = term.namespaces if term.namespace_selector is None else None
     return {

@@ -1,4 +1,4 @@
-"""Pins: required node affinity for the zones of one shard, or for the only domains of a group."""
+"""Pins: required node affinity for the zones of a shard, or for the allowed domains of a group."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,7 +11,7 @@ from webhook.core.groups.group import Fields, Group, with_fields
 
 
 def pin_requirement(group: Group, zones: Sequence[str]) -> NodeSelectorRequirement | None:
-    """Require these zones, or without zones the group's required domains."""
+    """Return a requirement for these zones, or without zones for the group's allowed domains. None without both."""
     if zones:
         return NodeSelectorRequirement(key=group.zone_key, operator="In", values=tuple(zones))
     if group.domains is not None:

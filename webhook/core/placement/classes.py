@@ -13,12 +13,12 @@ from webhook.core.placement.pod_limits import (
 
 
 class PodClass(Struct, frozen=True):
-    """A set of equal pods without a node.
+    """A set of equal pods to place.
 
     Attributes:
-        pods: Their number.
+        pods: The number of pods.
         in_turn: Whether the controller creates them one after the other.
-        behind: The class whose pods all need a node first.
+        behind: Another class. All its pods need a node before the first pod of this class is created.
         on_nodes: The limits by constraints with one node per domain.
         on_domains: The limits by constraints over larger domains.
         apart: The limits by anti-affinity.
@@ -39,11 +39,11 @@ class NodeClass(Struct, frozen=True):
 
     Attributes:
         size: The number of nodes. 1 for a pool.
-        open: By pod class, whether the nodes admit it, apart from spread and other pods.
+        open: By pod class, whether the nodes admit its pods, apart from spread constraints and other pods.
         node_limits: By pod class, the limits on a node.
         start: By pod class, the pods on a node that can be deleted.
-        domains: The domain of each key, -1 without the key.
-        held: By `NodeSpread`, the other pods on a node. None if the node does not count.
+        domains: The number of the domain by topology key. -1 without the label.
+        held: By `NodeSpread`, the counted pods on a node at the start. None if the constraint does not count the node.
         nodes: The nodes as a set of bits.
         pooled: Whether the class is a pool.
         packs: Whether a node of the pool takes several pods. Then the number of nodes with room is unknown.
@@ -60,7 +60,7 @@ class NodeClass(Struct, frozen=True):
     packs: bool = False
 
     def ways(self, pod_class: int, pods: Pods, nodes: int) -> int:
-        """Count the nodes with room for another pod, among ``nodes`` with these pods."""
+        """Count the nodes with room for another pod. ``nodes`` is the number of nodes with these ``pods``."""
         if not self.pooled:
             return nodes
         left = [limit.bound + 1 - weighted_sum(limit.weights, pods) for limit in self.node_limits[pod_class]]

@@ -1,8 +1,8 @@
 """Closed forms for games in which every order places the same number of pods.
 
-This holds for equal pods under one constraint that counts them (`bounds.addable`). It also holds under a constraint on
-zones together with one on hosts with maxSkew 1. With a larger maxSkew on hosts, a few numbers describe all ends
-(`possible_ends`).
+They apply to equal pods under a single constraint that counts these pods (`bounds.addable`). They also apply to a
+constraint on zones together with a constraint on hosts with maxSkew 1. With a larger maxSkew on hosts, a few numbers
+describe all ends (`possible_ends`).
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from webhook.core.placement.proofs.host_bounds import PossibleEnds, Zone, ends_o
 
 
 def same_in_every_order(game: Game) -> int | None:
-    """The number of pods placed in every order. None if unknown or different."""
+    """Return the number of pods placed in every order. None if orders differ, or if unknown."""
     if len(game.pod_classes) != 1 or game.rollout is not None:
         return None
     (pod_class,) = game.pod_classes
@@ -44,8 +44,8 @@ def same_in_every_order(game: Game) -> int | None:
 def takes_every_pod(game: Game) -> bool:
     """Whether each new pod of a rolling update is known to find a node in any order.
 
-    This holds under a single constraint, if each eligible domain has room for all pods, old and new. The domain with
-    the fewest pods is then open.
+    This holds under a single constraint, if each eligible domain has room for all old and new pods. Then the domain
+    with the fewest pods always admits a pod.
     """
     if game.rollout is None or (game.rollout.turns and len(game.pod_classes) > 2):
         return False
@@ -75,7 +75,7 @@ def _take(classes: Sequence[NodeClass], pod_class: int, pods: int) -> bool:
 
 
 def _takes(node_class: NodeClass, pod_class: int, most: int) -> int:
-    """The node takes another pod while any class has fewer pods than this."""
+    """Whether the node takes another pod while every pod class has fewer than ``most`` pods."""
     if not node_class.open[pod_class]:
         return 0
     rooms = [limit.bound // max(1, *limit.weights) + 1 for limit in node_class.node_limits[pod_class]]
@@ -83,7 +83,7 @@ def _takes(node_class: NodeClass, pod_class: int, most: int) -> int:
 
 
 def room_of(node_class: NodeClass) -> int | None:
-    """The number of pods for a node of the class or a pool. None if unlimited."""
+    """Return how many pods a node of the class, or a pool, can take. None if unlimited."""
     if not node_class.open[0]:
         return 0
     # A limit unaffected by pods of this class admits all of them or none.
@@ -126,9 +126,9 @@ def _over_nodes(game: Game, limit: SpreadLimit) -> int | None:
 
 
 def possible_ends(game: Game) -> PossibleEnds | None:
-    """The possible ends under constraints on zones and on hosts.
+    """Return the possible ends under a constraint on zones and a constraint on hosts.
 
-    None for other games, and if unknown.
+    None for other games, or if unknown.
     """
     if len(game.pod_classes) != 1 or game.rollout is not None:
         return None

@@ -1,17 +1,17 @@
-"""Bounds on the ends of all orders under two crossing keys (see `grid`).
+"""Bounds on the placed pods of all orders under two crossing topology keys (see `grid`).
 
-Most: Pods come one by one, so each level rises by at most one with each pod. At this moment every line has at least its
-new level and at most its old top. `reachable_levels` only follows steps with such a state. The most pods of any state
-at these levels are an upper bound.
+Upper bound: Each pod raises a level by at most one. When a level rises, every line has at least the new level and at
+most its old top. `reachable_levels` only follows steps with such a state. The state with the most pods at reachable
+levels is the upper bound.
 
-Fewest: A line at its top is blocked. An order leaves a pod over only in a stuck state: every cell is full, or its row
-or its column is blocked. `stuck_states` searches for the stuck states with the fewest pods (branch and bound, best
-first). It fixes the levels, a row and a column holding them, and then decides for each row whether it is blocked. A
-column with a cell in an open row must be blocked, or these cells must be full. Without a stuck state every order places
-all pods.
+Lower bound: A line at its top is blocked. An order leaves a pod over only in a stuck state: every cell is full, or its
+row or its column is blocked. `stuck_states` searches for the stuck states with the fewest pods (branch and bound, best
+first). It fixes the levels, and a row and a column at these levels. Then it decides for each row whether the row is
+blocked. A column with a cell in an open row must be blocked, or these cells must be full. Without a stuck state every
+order places all pods.
 
-A possible state may still be unreachable. A stuck state is therefore a bound and not a proof. `crossing_orders` looks
-for an order ending there.
+No order may lead to a possible state. A stuck state is therefore a bound and not a proof. `crossing_orders` looks for
+an order to it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ class ReachableLevels(Struct, frozen=True):
         return max((most for _, most in self.pods.values()), default=0)
 
     def way(self, levels: Levels) -> list[Levels]:
-        """The levels on a way from the start."""
+        """Return the levels on the way from the start to ``levels``."""
         way, at = [levels], self.before[levels]
         while at is not None:
             way.append(at)
@@ -74,7 +74,7 @@ def reachable_levels(grid: Grid) -> ReachableLevels | None:
 
 
 class _StuckBound(NamedTuple):
-    """A lower bound on the pods of some stuck states. ``demand`` is None if undecided."""
+    """A lower bound on the pods of some stuck states. ``demand`` describes these states, or is None if undecided."""
 
     pods: int
     demand: Demand | None
@@ -103,9 +103,9 @@ def stuck_states(grid: Grid, reached: ReachableLevels) -> Iterator[_StuckBound]:
 
 
 def _with_holders(grid: Grid, levels: Levels) -> Iterator[Demand]:
-    """Choose a row and a column to hold the levels.
+    """Choose a row and a column that stay at the levels.
 
-    Neither is blocked, so their common cell is full or does not exist.
+    Neither of them is blocked, so their common cell is full or does not exist.
     """
     at = grid.between(levels, levels)
     undecided = sum(1 << row for row, base in enumerate(grid.rows.base) if base < levels[1] + grid.rows.skew)
@@ -134,9 +134,10 @@ def _with_holders(grid: Grid, levels: Levels) -> Iterator[Demand]:
 
 
 def _with_columns(grid: Grid, demand: Demand) -> tuple[Demand, bool] | None:
-    """Raise the demand on columns by the open rows, and report undecided columns.
+    """Require more pods in the columns with cells in open rows. None if impossible.
 
-    A column is blocked in any case if its cells in open rows, once full, would reach its top. None if impossible.
+    A column that would reach its top with these cells full is blocked. The second value is whether another such column
+    is undecided.
     """
     low, is_open = [*demand.cols_low], demand.undecided > 0
     for column, top in enumerate(demand.blocked):
@@ -153,7 +154,7 @@ def _with_columns(grid: Grid, demand: Demand) -> tuple[Demand, bool] | None:
 
 
 def _decided(demand: Demand) -> Iterator[Demand]:
-    """Decide another row (blocked or open), then another column (blocked or full)."""
+    """Yield both decisions for another row (blocked or open), or for another column (blocked or full)."""
     if demand.undecided:
         bit = demand.undecided & -demand.undecided
         row, left = bit.bit_length() - 1, demand.undecided ^ bit

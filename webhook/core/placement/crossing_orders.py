@@ -1,6 +1,6 @@
-"""The ends of all orders under two crossing keys: bounds, and orders as proofs.
+"""Bounds on all orders under two crossing topology keys, and example orders as proofs.
 
-Bounds come from `stuck_states`. The game itself allows each move (`Game.moves`), so every order found here is possible.
+Bounds come from `stuck_states`. Orders use only moves of the game (`Game.moves`), so every order found is possible.
 """
 
 from collections import deque
@@ -27,10 +27,10 @@ _GOALS = 4  # Look for an order placing all pods at this number of levels, the h
 
 
 class CrossingEnds(NamedTuple):
-    """Bounds on all orders: each places at least ``fewest`` and at most ``most`` pods.
+    """Bounds on all orders: each order places at least ``fewest`` and at most ``most`` pods.
 
     Attributes:
-        stuck: An order that leaves a pod over. None if not found.
+        stuck: An order that leaves a pod without a node. None if not found.
         fits: Whether an order placing all pods was found.
     """
 
@@ -41,9 +41,9 @@ class CrossingEnds(NamedTuple):
 
 
 def crossing_ends(game: Game, *, work: int, moves: int) -> CrossingEnds | None:
-    """Bound the ends of a game with two crossing keys. None for other games.
+    """Bound the placed pods of a game with two crossing keys. None for other games, or after too much work.
 
-    ``work`` limits the columns to check, and ``moves`` the moves in all orders together. None also after too much work.
+    ``work`` limits the columns to check, and ``moves`` the moves in all orders together.
     """
     grid = grid_of(game, work)
     reached = None if grid is None else reachable_levels(grid)
@@ -79,7 +79,7 @@ def _fits(orders: "_Orders", reached: ReachableLevels) -> bool:
 
 
 class _Order(NamedTuple):
-    """Moves from the start, and the resulting state."""
+    """The moves from the start, the state after them, and the pods in each cell."""
 
     state: State
     moves: tuple[Move, ...]
@@ -94,13 +94,13 @@ class _Orders:
         self._begin = _Order(grid.game.start, (), {})
 
     def level(self) -> _Order | None:
-        """Try orders filling the emptiest lines first. Return the longest."""
+        """Return the longest order found by always filling the emptiest rows or columns first."""
         host = max(self.grid.cells)
         orders = [order for rank in _RANKS if (order := self._follow(self._begin, rank, host)) is not None]
         return max(orders, key=lambda each: len(each.moves), default=None)
 
     def toward(self, way: Sequence[Levels], pods: int, end: Demand | None = None) -> _Order | None:
-        """Find an order to this number of pods at the last levels, or to a demand."""
+        """Find an order along these levels, to this number of pods or to a demand. None if not found."""
         target = None if end is None else _filled(end, pods)
         if end is not None and target is None:
             return None
@@ -119,7 +119,7 @@ class _Orders:
         return None if target is None else self._hop(at, target, way[-1][0])
 
     def _within(self, demand: Demand, least: _Target, most: _Target | None) -> Demand | None:
-        """Add bounds on the pods of each cell. None if they contradict."""
+        """Add lower and upper bounds on the pods of each cell. None if they contradict each other."""
         rows, columns = range(len(demand.rows_low)), range(len(demand.cols_low))
         low = [
             [max(least.get((row, column), 0), demand.cells.least[column][1 << row]) for row in rows]
@@ -142,9 +142,9 @@ class _Orders:
     def _follow(
         self, at: _Order, rank: Callable[[int, int, int], tuple[int, ...]], host: int, target: _Target | None = None
     ) -> _Order | None:
-        """Move until no move is left (toward the target). None after too many moves.
+        """Extend the order until no move is left, or up to the pods of ``target``. None after too many moves.
 
-        Hosts below the level ``host`` are filled first, the emptiest first. Above it the fullest come first, so that
+        Among hosts below the level ``host``, the emptiest is filled first. Above it, the fullest comes first, so that
         another host stays at the level.
         """
         grid, state, moves, there = self.grid, at.state, [*at.moves], dict(at.target)
@@ -213,7 +213,7 @@ def _filled(demand: Demand, pods: int) -> _Target | None:
 
 
 def _augment(left: Sequence[dict[int, int]], start: int, end: int) -> bool:
-    """Send more along a shortest path with room left. False without such a path."""
+    """Send more flow along a shortest path with room left. False without such a path."""
     came, queue = {start: start}, deque([start])
     while queue and end not in came:
         at = queue.popleft()

@@ -1,8 +1,8 @@
 """The game: all the ways to place pods on nodes, one after the other.
 
 A state holds the pods on every node. A move places a pod on an admitting node, whatever its score, or deletes a pod
-during a rolling update. A terminal state allows no move. Equal nodes form a class, and a state only counts the nodes
-of each class by their pods. Thousands of equal nodes therefore cost as much as a single node.
+during a rolling update. A terminal state allows no move. Equal nodes form a class, and a state only counts how many
+nodes of a class have which pods. Thousands of equal nodes therefore cost as much as a single node.
 
     game = game_of(batches, index).game
     state = game.start
@@ -29,12 +29,13 @@ _NO_DOMAIN = 2**31 - 1
 
 
 class Move(NamedTuple):
-    """Place a pod on a node of a class, or delete it there.
+    """A pod placed on a node of a class, or deleted there.
 
     Attributes:
         pod_class: The class of the pod.
+        number: The number of the node class.
         before: The pods on the node before the move.
-        after: The pods on the node after it.
+        after: The pods on the node after the move.
         ways: The number of equal nodes for this move.
         gone: Whether the pod is deleted.
     """
@@ -48,10 +49,12 @@ class Move(NamedTuple):
 
 
 class _ClassFacts(NamedTuple):
-    """The facts about the nodes of a class in a state.
+    """Facts about the nodes of a class in a state.
 
-    ``sums`` has the pods by class. ``minima`` has the lowest count of each `NodeSpread`, or None. ``places`` has for
-    each pod class the nodes within its limits: their pods, their number, and the counts of its ``on_nodes``.
+    Attributes:
+        sums: The pods by pod class.
+        minima: The lowest count of each `NodeSpread`. None without counted nodes.
+        places: By pod class, the nodes within its limits: their pods, their number, and the counts of its ``on_nodes``.
     """
 
     sums: Pods
@@ -79,7 +82,7 @@ class Game:
 
     @property
     def cost(self) -> int:
-        """How many times longer a move takes than with few node classes."""
+        """The time of a move compared with the time in a game with few node classes."""
         return 1 + len(self.classes) // _CLASSES_PER_COST
 
     @property
@@ -93,7 +96,7 @@ class Game:
         return tuple(map(sum, zip(*sums, strict=True))) if sums else (0,) * len(self.pod_classes)
 
     def waiting(self, placed: Pods) -> Pods:
-        """Count the pods of each class that the controllers have created without a node."""
+        """Count the created pods without a node, by class."""
         left = [pod_class.pods - done for pod_class, done in zip(self.pod_classes, placed, strict=True)]
         if self.rollout is not None and self.rollout.turns:
             due = self.rollout.is_due(placed)
@@ -220,7 +223,6 @@ class Game:
     def _closed(
         self, number: int, facts: Sequence[_ClassFacts], spread: Sequence[tuple[Sequence[int], int]]
     ) -> list[bool]:
-        """For each node class, whether any of its domains rejects the pod class."""
         pod_class = self.pod_classes[number]
         closed = [False] * len(facts)
         for limit in pod_class.on_domains:
@@ -245,7 +247,10 @@ class Game:
         return holding - {-1}
 
     def _close_far(self, near: AffinityLimit, facts: Sequence[_ClassFacts], closed: list[bool]) -> None:
-        """Source: interpodaffinity/filtering.go ``satisfyPodAffinity``."""
+        """Close the node classes that lack a pod required by affinity.
+
+        Source: interpodaffinity/filtering.go ``satisfyPodAffinity``.
+        """
         homes = [base | self._holding(key, near.weights, facts) for key, base in zip(near.keys, near.base, strict=True)]
         first = near.matches_itself and not any(homes)
         for index, node_class in enumerate(self.classes):
@@ -255,20 +260,20 @@ class Game:
 
 
 def _nodes(node_class: NodeClass, state: _ClassState) -> Iterator[tuple[Pods, int]]:
-    """Yield the pods on a node and the number of such nodes, unchanged nodes first."""
+    """Yield different contents of nodes, each with its number of nodes. Nodes unchanged since the start come first."""
     yield node_class.start, node_class.size - sum(many for _, many in state)
     yield from state
 
 
 def add_pods(pods: Pods, pod_class: int, many: int) -> Pods:
-    """Return the pods with a number added to a class."""
+    """Return the pods with ``many`` more pods in the class."""
     return (*pods[:pod_class], pods[pod_class] + many, *pods[pod_class + 1 :])
 
 
 def _counted(
     spread: DomainSpread, facts: Sequence[_ClassFacts], classes: Sequence[NodeClass]
 ) -> tuple[Sequence[int], int]:
-    """Count a constraint's pods by domain, and find the global minimum.
+    """Count the pods by domain for a constraint. Return the counts and the global minimum.
 
     Source: podtopologyspread/filtering.go ``minMatchNum``.
     """

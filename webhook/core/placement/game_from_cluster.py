@@ -42,16 +42,16 @@ _FEW_UNLIKE = 200
 
 
 class PodBatch(Struct, frozen=True):
-    """Equal pods, and the way their controller creates them.
+    """Equal pods, and how their controller creates them.
 
     Attributes:
         problem: The scheduling problem of one pod, in a cluster without the leaving pods.
         pods: The number of pods without a node.
-        in_turn: Whether they are created one after the other.
-        behind: The batch whose pods all need a node first.
+        in_turn: Whether the controller creates them one after the other.
+        behind: The index of another batch. All its pods need a node before the first pod of this batch is created.
         nodes: The nodes the pods can use. None for every node.
         room: The most pods by slot, for nodes with such a limit.
-        leaving: By slot, running pods like these that may be deleted.
+        leaving: By slot, equal running pods that may be deleted.
     """
 
     problem: Problem
@@ -64,9 +64,8 @@ class PodBatch(Struct, frozen=True):
 
 
 def are_attracted(batches: Sequence[PodBatch], gone: Sequence[Pod]) -> bool:
-    """Whether the placement of these batches may depend on the ``gone`` pods.
+    """Whether the placement of these batches may depend on the ``gone`` pods, because of required affinity.
 
-    Required affinity can have this effect, if only the gone pods satisfy it.
     Source: interpodaffinity/filtering.go ``satisfyPodAffinity``.
     """
     replacing = any(batch.leaving for batch in batches)
@@ -104,7 +103,7 @@ class ClusterGame(Struct, frozen=True, dict=True):
 
     @property
     def is_slow(self) -> bool:
-        """Whether building the game would delay other reviews: too many unlike nodes."""
+        """Whether building the game would delay other reviews, because too many nodes differ."""
         return count_unlike_nodes(self.nodes, self.node_limits) > _FEW_UNLIKE
 
     @cached_property
@@ -121,7 +120,7 @@ class ClusterGame(Struct, frozen=True, dict=True):
         )
 
     def named(self, moves: Sequence[Move]) -> list[tuple[Move, str]]:
-        """Return successive moves from the start with their nodes, the first by name."""
+        """Return each move of an order with the name of its node: the first by name of those possible."""
         names, pods = self.nodes.view.names, dict[int, Pods]()
         slots = {
             number: sorted(node_sets.to_slots(self.game.classes[number].nodes), key=names.__getitem__)
@@ -139,7 +138,7 @@ class ClusterGame(Struct, frozen=True, dict=True):
         return named
 
     def takes(self, move: Move, slot: int, pods: Pods) -> bool:
-        """Whether a node of the move's class allows the move with these pods on it."""
+        """Whether the node in this slot allows the move with these pods on it."""
         node_class = self.game.classes[move.number]
         if not node_class.pooled:
             return pods == move.before
@@ -213,7 +212,7 @@ def _in_classes(rollout: RolloutRules, classes: Sequence[NodeClass]) -> RolloutR
 
 
 def _open(batch: PodBatch, cycle: Cycle) -> int:
-    """The nodes for any of the pods, ignoring spread constraints and affinity."""
+    """Return the nodes that admit a pod of the batch, ignoring spread constraints and affinity."""
     problem = batch.problem
     nodes = problem.nodes.live if batch.nodes is None else problem.nodes.live & batch.nodes
     for plugin in problem.filters:
@@ -240,11 +239,11 @@ class _Batches(Struct, frozen=True):
         return tuple(batch.pods + sum(batch.leaving.values()) for batch in self.batches)
 
     def only(self, number: int) -> Pods:
-        """1 for this batch, 0 for the others."""
+        """The number 1 for this batch, and 0 for all other batches."""
         return tuple(int(each == number) for each in range(len(self.batches)))
 
     def meeting(self, *terms: Term) -> Pods:
-        """1 for each batch with pods matching all of the affinity terms."""
+        """By batch, 1 if its pods match all of the affinity terms, else 0."""
         pods = [batch.problem.pod for batch in self.batches]
         return tuple(
             int(all(term.in_namespace(pod.meta.namespace, {}) and term.selector.matches(pod.labels) for term in terms))
@@ -252,7 +251,7 @@ class _Batches(Struct, frozen=True):
         )
 
     def counted(self, domains: DomainCounts, batch: PodBatch) -> Pods:
-        """1 for each batch counted by a constraint of this batch."""
+        """By batch, 1 if a constraint of ``batch`` counts its pods, else 0."""
         selector, namespace = domains.constraint.selector, batch.problem.pod.meta.namespace
         if selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(batch.problem.version):
             return (0,) * len(self.batches)
@@ -260,7 +259,7 @@ class _Batches(Struct, frozen=True):
         return tuple(int(each.meta.namespace == namespace and selector.matches(each.labels)) for each in pods)
 
     def kept_apart(self) -> Iterator[tuple[int, str, Pods]]:
-        """Yield a batch, a topology key and the batches to avoid, in either direction."""
+        """Yield each batch with a topology key and the batches to avoid there. Terms of either batch count."""
         for number, batch in enumerate(self.batches):
             for term in batch.problem.neighbours.anti_affinity_terms:
                 met = self.meeting(term)
@@ -289,7 +288,7 @@ class _Batches(Struct, frozen=True):
 def _most_on_one(
     together: _Batches, nodes: GameNodes, node_limits: Sequence[NodeLimits], limits: Sequence[Sequence[SpreadLimit]]
 ) -> Pods:
-    """The most pods of each batch on a node, by all limits except resources.
+    """Return the most pods of each batch on a node, by all limits except resources.
 
     Most nodes have enough resources for this number.
     """
@@ -310,7 +309,6 @@ def _most_on_one(
 
 
 def _resources(together: _Batches, relevant: int, on_one: Pods, index: ReadOnlyIndex) -> Iterator[NodeLimits]:
-    """Yield limits for the resources too scarce on some node."""
     amounts = [
         {PODS: 1, **dict(batch.problem.request.amounts)} if NODE_RESOURCES_FIT in batch.problem.filters else {}
         for batch in together.batches
@@ -338,7 +336,7 @@ def _rooms_and_ports(together: _Batches) -> Iterator[NodeLimits]:
 def _limits(
     pod_class: int, together: _Batches, cycle: Cycle, nodes: GameNodes, node_limits: list[NodeLimits]
 ) -> tuple[tuple[SpreadLimit, ...], tuple[SpreadLimit, ...]]:
-    """The limits of a pod class by spread constraints, on nodes and on domains.
+    """Return the limits of a pod class by spread constraints: on nodes, and on larger domains.
 
     A constraint on nodes with a fixed minimum becomes a node limit.
     """

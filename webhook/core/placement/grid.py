@@ -1,4 +1,4 @@
-"""Two crossing topology keys as a grid, such as zones and racks spanning zones.
+"""Two crossing topology keys as a grid, for example zones, and racks with nodes in several zones.
 
 The domains of the key with fewer domains are rows, the domains of the other key are columns. The nodes of a row and a
 column form a cell. A state gives each cell a number of pods. Each key has a level, its global minimum. A line (a row or
@@ -31,7 +31,7 @@ Levels = tuple[int, int, int]  # The levels of hosts, rows and columns.
 
 
 class _Sums(dict[int, int]):
-    """The sums of some numbers, by set of their positions (a bit each)."""
+    """The sums of some numbers for each set of their positions. A set has a bit for each position."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         super().__init__({0: 0})
@@ -75,14 +75,14 @@ class _GridKey(Struct, frozen=True):
         return [max(0, level + self.skew - pods) for pods in self.base]
 
     def holders(self, level: int) -> Sequence[int | None]:
-        """The domains that can hold the minimum at this level. None if it is held anyway."""
+        """The domains that can hold the minimum at this level. A single None if a closed domain holds it."""
         if not self.enough or self.floor == level:
             return [None]
         return [number for number, pods in enumerate(self.base) if pods <= level]
 
 
 class _Hosts(NamedTuple):
-    """Equal hosts of a cell: the pods on each, its room or None, and their number."""
+    """Equal hosts of a cell: the pods on each host, its room (None if unlimited), and the number of hosts."""
 
     held: int
     room: int | None
@@ -90,7 +90,7 @@ class _Hosts(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """The bounds of the cells at a level of hosts.
+    """The bounds of the cells at a level of hosts. Sets of cells have a bit for each row.
 
     Attributes:
         most: By column, the most pods in each set of its cells.
@@ -108,7 +108,7 @@ class _Cells(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """Bounds on the pods of each row, column and cell. Sets have a bit per line.
+    """Bounds on the pods of each row, column and cell. Sets have a bit for each row or column.
 
     Attributes:
         cells: The bounds of the cells.
@@ -158,7 +158,7 @@ class Grid:
         self.cells = self._levels_of_hosts()
 
     def held(self, number: int) -> int:
-        """The pods on a node of a class at the start, as the constraint on hosts counts."""
+        """Return the pods on a node of a class at the start, counted by the constraint on hosts."""
         return 0 if self._limit is None else self.game.classes[number].held[self._limit.spread] or 0
 
     @cached_property
@@ -167,7 +167,7 @@ class Grid:
         return Counter(column for _, column in self._hosts)
 
     def _levels_of_hosts(self) -> dict[int, _Cells]:
-        """The cells at each reachable level of hosts, the lowest first."""
+        """The cells for each reachable level of hosts, the lowest level first."""
         if self._limit is None:
             return {0: self._cells(0, None)}
         floor = self.game.node_spreads[self._limit.spread].floor
@@ -202,7 +202,7 @@ class Grid:
         return _Cells([*map(_Sums, most)], [*map(_Sums, least)], every if held_anyway else every - min(gaps, default=0))
 
     def between(self, before: Levels, after: Levels) -> Demand:
-        """Demand the levels ``after`` without exceeding the tops of ``before``."""
+        """Return the bounds at the levels ``after``, without exceeding the tops of the levels ``before``."""
         low, high, tops = self.cells[after[0]], self.cells[before[0]], self.cols.tops(before[2])
         return Demand(
             cells=_Cells(high.most, low.least, high.every),
@@ -215,7 +215,7 @@ class Grid:
         )
 
     def totals(self, demand: Demand) -> tuple[int, int] | None:
-        """The fewest and the most pods of such a state. None if no state exists.
+        """Return the fewest and the most pods of any state within the bounds. None without such a state.
 
         Each set of rows is compared with the columns. A column counts on the side with the larger demand.
         """
@@ -245,9 +245,9 @@ class Grid:
 
 
 def grid_of(game: Game, work: int) -> Grid | None:
-    """Return the grid of equal pods under two constraints on domains. Else None.
+    """Return the grid for equal pods under two constraints on domains. None for other games.
 
-    The pods must count themselves. ``work`` limits the columns to check.
+    The constraints must count the pods. ``work`` limits the columns to check.
     """
     if len(game.pod_classes) != 1 or game.rollout is not None:
         return None

@@ -33,7 +33,7 @@ from webhook.core.scheduler.verdict import Cause
 def cause_of_misfit(
     batches: Sequence[PodBatch], index: ReadOnlyIndex, rollout: RolloutRules | None, effort: Effort
 ) -> Cause:
-    """Return the cause if some order leaves a pod without a node.
+    """Return why some order leaves a pod without a node.
 
     SPREAD if all pods fit without hard constraints. Else CAPACITY if all fit without resource limits. Else OTHER. For
     the arguments, see `game_of`.
@@ -93,7 +93,7 @@ def _held(*requests: PodRequest) -> Counter[str]:
 
 
 class _Placed:
-    """Place pods on nodes, one after the other. ``pods`` has them by slot."""
+    """Pods placed on nodes in turn. ``pods`` has the placed pods by slot."""
 
     def __init__(
         self, game: ClusterGame, requests: Sequence[Mapping[str, int]], index: ReadOnlyIndex, lower: _Lower
@@ -105,7 +105,6 @@ class _Placed:
         self.victims = cache(self._count_victims)
 
     def put(self, pod_class: int, slot: int) -> None:
-        """Place a pod of the class on the node."""
         classes = self._of.game.classes
         number = next(number for number, node_class in enumerate(classes) if node_class.nodes >> slot & 1)
         held = self._at(slot)
@@ -139,7 +138,7 @@ class _Placed:
         return self.pods.get(slot) or (0,) * len(self._requests)
 
     def _count_victims(self, slot: int, pods: Pods) -> int:
-        """Count the lower pods to evict from the node, keeping the highest priorities."""
+        """Count the pods of lower priority to evict from the node. Pods with the highest priorities stay."""
         needed = Counter[str]()
         for many, request in zip(pods, self._requests, strict=True):
             needed.update({name: many * amount for name, amount in request.items()})
@@ -177,16 +176,16 @@ def nodes_to_add(
     fits: _FitsInCluster,
     others: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[NodesToAdd, ...]:
-    """The fewest added nodes for all pods to fit in every order. Empty if none found.
+    """Return the fewest added nodes after which all pods fit in every order. Empty if none were found.
 
-    The candidates resemble usable nodes of each domain, or have the labels of another domain. A few nodes are tried in
+    An added node resembles a usable node of its domain, or has the labels of another domain. A few nodes are tried in
     every mix of domains. More nodes go into a single domain, or equally into all.
 
     Args:
         batches: The pods.
         index: The cluster.
         fits: Whether the pods fit in a changed cluster.
-        others: By key, domains that may be without nodes.
+        others: Further domains that may have no node, by topology key.
     """
     problem, to_add = batches[0].problem, list[AddedNodes]()
     domains, classes = _domains(problem, others or {}), _classes(problem, index)
@@ -204,7 +203,7 @@ def nodes_to_add(
 
 
 def _sizes(domains: int, most: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
-    """Yield some domains, a number of nodes for each, and the previous number.
+    """Yield each choice to try: the domains, the number of nodes in each, and the number of the previous choice.
 
     Small numbers are all tried, since more nodes can be worse. Larger numbers grow by half.
     """
@@ -222,7 +221,7 @@ def _sizes(domains: int, most: int) -> Iterator[tuple[tuple[int, ...], int, int]
 
 
 def _fewest(helps: Callable[[int], bool], fewer: int, enough: int) -> None:
-    """Bisect between a failing and a working number. The last test leaves the result."""
+    """Bisect between a number that fails and a number that helps. The last successful test leaves the result."""
     last = enough
     while enough - fewer > 1:
         last = (fewer + enough) // 2
@@ -232,9 +231,9 @@ def _fewest(helps: Callable[[int], bool], fewer: int, enough: int) -> None:
 
 
 def _domains(problem: Problem, others: Mapping[str, Sequence[str]]) -> list[_Where]:
-    """The domains of the nodes, the smallest first.
+    """Return the domains of hard constraints, those with the fewest nodes first.
 
-    ``others`` are added if there is a single key.
+    With a single topology key, domains of ``others`` count too.
     """
     view = problem.nodes
     keys = dict.fromkeys(
@@ -253,7 +252,7 @@ def _domains(problem: Problem, others: Mapping[str, Sequence[str]]) -> list[_Whe
 
 
 def _classes(problem: Problem, index: ReadOnlyIndex) -> list[int]:
-    """Sets of usable nodes with equal resources, the most common first."""
+    """Return sets of usable nodes with equal resources, the largest set first."""
     view, spec = problem.nodes, problem.pod.pod_spec
     usable = usable_nodes(view, compile_required_nodes(spec.node_selector, spec.affinity))
     usable &= tolerated_nodes(view, spec.tolerations) & ~view.unschedulable
@@ -267,7 +266,7 @@ def _classes(problem: Problem, index: ReadOnlyIndex) -> list[int]:
 
 
 def _more(problem: Problem, models: int, where: _Where, nodes: int) -> AddedNodes:
-    """Nodes of a class in a domain, if possible like an existing node there."""
+    """Return nodes to add to a domain. Each is a copy of a node of ``models``, if possible of a node in the domain."""
     inside = models
     for key, value in where.items():
         inside &= problem.nodes.column(key).with_value(value)

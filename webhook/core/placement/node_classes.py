@@ -26,7 +26,7 @@ _FEW_PARTS = 64
 
 
 class NodeLimits(Struct, frozen=True):
-    """The limits of a pod class on all nodes: ``base`` + ``sign`` * the node's value.
+    """A limit of a pod class on each node: ``base`` + ``sign`` * the node's value.
 
     Attributes:
         values: The nodes' values by slot.
@@ -41,7 +41,7 @@ class NodeLimits(Struct, frozen=True):
     default: int | None = None
 
     def on(self, slot: int) -> NodeLimit | None:
-        """The limit on a node. -1 means any node without its own value."""
+        """The limit on the node in this slot. Slot -1 means any node without its own value."""
         if not self.sign:
             return NodeLimit(self.weights, self.base)
         value = self.values.get(slot, self.default)
@@ -49,7 +49,7 @@ class NodeLimits(Struct, frozen=True):
 
     @property
     def of_all(self) -> object:
-        """The part shared by several pod classes. The base depends on the request."""
+        """The limit's part common to several pod classes."""
         return self.weights, self.base, self.sign, id(self.values), self.default
 
 
@@ -69,11 +69,11 @@ class SpreadCounts(Struct, frozen=True):
     enough: bool
 
     def floor(self, changing: int) -> int | None:
-        """The lowest count on unchanging nodes, if each node is a domain."""
+        """The lowest count on the nodes outside of ``changing``, if each node is a domain."""
         return self._lowest(self.nodes & ~changing)
 
     def fixed_minimum(self, changing: int, pods: int) -> int | None:
-        """The global minimum, if this number of new pods cannot change it. Else None.
+        """The global minimum if this number of new pods cannot change it, else None.
 
         Each node must be a domain.
         """
@@ -105,9 +105,9 @@ class SpreadCounts(Struct, frozen=True):
 
 
 class GameNodes:
-    """The nodes of a game, with its topology keys and constraints.
+    """The nodes of a game, its topology keys and its constraints.
 
-    With ``singled``, each node with a leaving pod is a class.
+    With ``singled``, each node with a leaving pod forms its own class.
     """
 
     def __init__(
@@ -123,19 +123,19 @@ class GameNodes:
         self.by_domain: list[SpreadCounts] = []
 
     def open_at(self, slot: int) -> tuple[bool, ...]:
-        """By pod class, whether the node is open to it."""
+        """By pod class, whether the node in this slot admits its pods."""
         return tuple(bool(nodes >> slot & 1) for nodes in self.open)
 
     def start_at(self, slot: int) -> Pods:
-        """The deletable pods on the node."""
+        """By pod class, the deletable pods on the node in this slot."""
         return tuple(pods.get(slot, 0) for pods in self.leaving)
 
     def key(self, column: Column) -> int:
-        """The number of a topology key in the game. A new key is added."""
+        """Return the number of a topology key in the game. Add the key if it is new."""
         return _noted(self.columns, column)
 
     def spread(self, counting: SpreadCounts) -> int:
-        """The number of a constraint among those on nodes or on domains."""
+        """Return the number of a constraint in the game, among those on nodes or those on domains."""
         if counting.column.one_each:
             return _noted(self.by_node, counting)
         self.key(counting.column)
@@ -180,7 +180,7 @@ def classes_of(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> list[Node
 
 
 def count_unlike_nodes(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> int:
-    """Count the nodes with their own values. Each may become a class."""
+    """Count the nodes with own values. Each of them may become a class of its own."""
     if _pooling(nodes, node_limits) is not None:
         return 0
     return len({slot for values in _sources(nodes, node_limits) for slot in values})
@@ -195,7 +195,7 @@ def _sources(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> list[Counts
 
 
 def _pooling(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> dict[Pods, list[NodeLimits]] | None:
-    """As `_sharing`, if nothing else distinguishes nodes."""
+    """Return the limits as `_sharing` does. None if anything else distinguishes nodes."""
     if nodes.by_node or nodes.singled or _is_over_full(nodes, node_limits):
         return None
     return _sharing(node_limits, len(nodes.open))
@@ -233,7 +233,7 @@ def _is_over_full(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> bool:
 
 
 def _sharing(node_limits: Sequence[NodeLimits], pod_classes: int) -> dict[Pods, list[NodeLimits]] | None:
-    """The limits by the pod classes that share them.
+    """Return the limits by the set of pod classes that share them.
 
     None if it matters which pod is on which node. It does not matter if a node has a number of places for some classes,
     and the other classes are independent of them.
@@ -260,7 +260,6 @@ def _special(node_limits: Sequence[NodeLimits], size: int) -> int:
 
 
 def _starts(nodes: GameNodes, parts: Sequence[int]) -> list[Pods]:
-    """Count the deletable pods in each part, visiting each node once."""
     if not any(nodes.leaving):
         return [(0,) * len(nodes.leaving)] * len(parts)
     inside = {slot: number for number, part in enumerate(parts) for slot in node_sets.one_by_one(part)}
@@ -274,7 +273,7 @@ def _starts(nodes: GameNodes, parts: Sequence[int]) -> list[Pods]:
 def _pool(
     nodes: GameNodes, part: int, sharing: Mapping[Pods, tuple[Sequence[NodeLimits], int]], start: Pods
 ) -> NodeClass:
-    """Make a pool. ``sharing`` has the common limits, and the nodes with own values."""
+    """Make a pool. ``sharing`` has, by pod classes, their common limits and the nodes with own values."""
     check_time()
     first = _first(part)
     node_limits: list[tuple[NodeLimit, ...]] = [() for _ in nodes.open]
@@ -302,9 +301,9 @@ def _pool(
 def _places(
     node_limits: Sequence[NodeLimits], members: Pods, special: int, others: int, enough: int
 ) -> tuple[int, bool]:
-    """Count the places of the nodes up to ``enough``, and whether no node has several.
+    """Count the places on the nodes, up to ``enough``. Return also whether each node has at most one place.
 
-    The limits have no own value on the ``others``.
+    The nodes ``others`` have no own value in the limits.
     """
     weight = {id(limit): limit.weights[members.index(1)] for limit in node_limits}
 
@@ -354,7 +353,7 @@ def spread_on_domains(nodes: GameNodes, classes: Sequence[NodeClass]) -> list[Do
 
 
 def _parts(every: int, masks: Sequence[int], columns: Sequence[Column]) -> list[int]:
-    """Divide the nodes into parts, each inside or outside of a mask.
+    """Divide the nodes into parts. Each part lies inside or outside of each mask.
 
     Each part has a single value per column.
     """
@@ -376,7 +375,7 @@ def _by_value(part: int, column: Column) -> Iterator[int]:
 
 
 def _by_values(part: int, columns: Sequence[Column]) -> Iterator[int]:
-    """Divide by all columns, visiting each node once, in `_by_value`'s order."""
+    """Divide the nodes by all columns, visiting each node once, in the order of `_by_value`."""
     alike: dict[tuple[int, ...], list[int]] = {}
     for slot in node_sets.to_slots(part):
         alike.setdefault(tuple([column.domain_of[slot] for column in columns]), []).append(slot)

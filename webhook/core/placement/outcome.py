@@ -46,12 +46,12 @@ class Effort(Struct, frozen=True):
         return self.states * _COLUMNS_PER_STATE
 
     def states_of(self, game: Game) -> int:
-        """The states to search in this game. Each takes longer with many node classes."""
+        """The number of states to search in this game. With many node classes each state takes longer."""
         return self.states // game.cost
 
 
 class Step(Struct, frozen=True):
-    """A pod of a batch placed on a node. With ``gone``, a pod deleted there."""
+    """A pod of a batch placed on a node, or with ``gone`` deleted from the node."""
 
     batch: int
     node: str
@@ -59,7 +59,7 @@ class Step(Struct, frozen=True):
 
 
 class PlacementVerdict(Struct, frozen=True):
-    """The outcome, and the number of pods with a node at the end of any order.
+    """The outcome, and how many pods have a node at the end of an order.
 
     ``fewest`` and ``most`` are None without a proof.
     """

@@ -1,7 +1,7 @@
 """The limits on where the pods of a class can go.
 
-A pod class is a set of equal pods (`classes.PodClass`). A weight is the addition of one pod to a count. It is 1
-for counted pods and 0 for others, or the requested amount of a resource.
+A pod class is a set of equal pods (`classes.PodClass`). A weight is the addition of a pod to a count: 1 for a counted
+pod, 0 for other pods, or the requested amount of a resource.
 """
 
 from operator import mul
@@ -67,14 +67,14 @@ class SpreadLimit(NamedTuple):
 
 
 class AntiAffinityLimit(NamedTuple):
-    """Keep the pods of the class out of each domain of the key with a weighted pod."""
+    """Keeps pods of the class out of every domain of the key with a pod of non-zero weight."""
 
     key: int
     weights: Pods
 
 
 class AffinityLimit(Struct, frozen=True):
-    """Keep the pods of the class in domains with a weighted pod, for each of the keys.
+    """Keeps pods of the class in domains with a pod of non-zero weight, for each of the keys.
 
     The first pod may go anywhere if it matches its own terms.
 
@@ -89,5 +89,5 @@ class AffinityLimit(Struct, frozen=True):
 
 
 def weighted_sum(weights: Pods, pods: Pods) -> int:
-    """Sum the pods by weight."""
+    """Return the sum of weight * pods."""
     return sum(map(mul, weights, pods))

@@ -1,4 +1,4 @@
-"""A rolling update in a game: the pods that a controller may delete and create."""
+"""A rolling update in a game: the pods to delete and create."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from webhook.core.placement.pod_limits import Pods
 
 
 class Turn(NamedTuple):
-    """The replacement of a pod under its name, in the way of a StatefulSet.
+    """The replacement of a StatefulSet's pod by a new pod of the same name.
 
     Attributes:
         pod_class: The class of the new pod.
@@ -43,6 +43,6 @@ class RolloutRules(NamedTuple):
     in_turn: bool = False
 
     def is_due(self, placed: Pods) -> Counter[int]:
-        """Count the pods created so far by class, placed pods included."""
+        """Count the created pods by class, including placed pods."""
         gone, made = len(self.turns) - placed[self.old], sum(placed) - placed[self.old]
         return Counter(turn.pod_class for turn in self.turns[: min(gone, made + 1) if self.in_turn else gone])

@@ -16,7 +16,7 @@ from webhook.core.placement.pod_limits import Pods
 
 
 class _End(Struct, frozen=True):
-    """A terminal state, and the moves to it. ``done`` means nothing is missing."""
+    """A terminal state, and the moves to it. ``done`` is whether all pods are placed and all replaced pods gone."""
 
     placed: Pods
     done: bool
@@ -86,7 +86,7 @@ def search(game: Game, most: int, *, tick: Callable[[int], None] = lambda _: Non
 
 
 def _shares(waiting: Pods, moves: list[Move]) -> Mapping[Move, float]:
-    """The probability of each move: a random pod to place or delete, a random node."""
+    """Return the probability of each move, for a random pod to place or delete, and a random node."""
     nodes: dict[tuple[int, bool], int] = {}
     for move in moves:
         chosen = move.pod_class, move.gone
@@ -108,7 +108,7 @@ def _end(game: Game, key: object, reached: Mapping[object, _Reached]) -> _End:
 
 
 def worst_skew(game: Game, pod_class: int, ends: Iterable[_End]) -> int | None:
-    """The worst skew of a pod class over complete ends. None if no order completes.
+    """Return the worst skew of a pod class over the ends that place all pods. None without such an end.
 
     New pods avoid the domains of old pods if a constraint counts both revisions. Nothing moves them later.
     """
@@ -142,10 +142,7 @@ _Domains = Sequence[tuple[int, tuple[int, ...]]]  # Equal domains share a number
 
 
 def canonical_form(game: Game) -> Callable[[State], object]:
-    """Return a function from states to keys.
-
-    States get the same key only if their futures differ by nothing but names.
-    """
+    """Return a function from states to keys. States that differ only by names get the same key."""
     orders = tuple(orders_of_pod_classes(game))
     domains = _domains(game) if game.keys == 1 else None
 

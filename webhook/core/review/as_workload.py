@@ -1,4 +1,4 @@
-"""Turn writes of ControllerRevisions and scales into reviews of the workload.
+"""Review writes of ControllerRevisions and scales as writes of their workload.
 
 A ControllerRevision from a user is reviewed as the StatefulSet with its template. The StatefulSet controller makes
 pods below the partition, and during a rollout, from the current ControllerRevision. It applies ``data`` to the set as
@@ -56,7 +56,7 @@ def is_revision(request: AdmissionRequest) -> bool:
 def as_stateful_set(
     request: AdmissionRequest, policy: Policy, index: ReadOnlyIndex | None
 ) -> tuple[AdmissionRequest, ReadObject] | None:
-    """Return a ControllerRevision's write as the creation of its StatefulSet, or None for no review.
+    """Turn the write of a ControllerRevision into the creation of its StatefulSet. None if no review is needed.
 
     Requests of controllers and kube-system accounts need no review, and neither do updates with the same owner and
     labels. An update that takes a revision from an operator's object always needs a review of its data.
@@ -94,7 +94,7 @@ def as_stateful_set(
 
 
 def _is_reviewed(request: AdmissionRequest, meta: ObjectMeta, policy: Policy) -> bool:
-    """Whether the data were reviewed, in this revision or in its owner's template."""
+    """Whether the revision's data were already reviewed: before this update, or in its owner's template."""
     old = None if request.old_object is None else read_meta(request.old_object)
     if old is not None and (old.controller, old.labels) == (meta.controller, meta.labels):
         return True
@@ -107,7 +107,10 @@ def _is_trusted(request: AdmissionRequest, policy: Policy) -> bool:
 
 
 def _set_of(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex | None) -> Owner | None:
-    """Return the revision's StatefulSet: its controller by uid, or for an orphan the set with a matching selector."""
+    """Return the revision's StatefulSet. None if unknown.
+
+    It is the revision's controller, by uid. For an orphan, it is the set with a matching selector.
+    """
     reference = meta.controller
     for owner in () if index is None else index.owners.of_namespace(namespace):
         if group_kind(owner.api_version, owner.kind) != STATEFUL_SET:
@@ -119,7 +122,7 @@ def _set_of(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex | None) -> Ow
 
 
 def _is_an_operators(meta: ObjectMeta, request: AdmissionRequest) -> bool:
-    """Whether an operator writes a revision of its own object, with data of an unknown meaning."""
+    """Whether an operator writes a revision of its own object. The meaning of such data is unknown."""
     own = f"{SERVICE_ACCOUNT}{request.namespace}:"
     return (
         _is_operator_owned(meta.controller)
@@ -133,7 +136,7 @@ def _is_operator_owned(owner: OwnerReference | None) -> bool:
 
 
 def _changes_template(value: object) -> bool:
-    """Whether the data can change a StatefulSet's template. Operators store revisions of other shapes."""
+    """Whether the data can change a StatefulSet's template. Revisions of operators have other data."""
     part = value.get("data") if isinstance(value, dict) else None
     for name in ("spec", "template"):
         if not isinstance(part, dict) or any(key.startswith("$") for key in part):
@@ -148,8 +151,8 @@ def _written(value: object, name: str, owner: Owner | None) -> bytes:
     """Return the StatefulSet with the revision's template.
 
     Raises:
-        DecodeError: No controller writes such data. They could merge in ways this module does not follow: by field
-            names in another case, which Go's decoder accepts, or by directives inside the template.
+        DecodeError: No controller writes such data. Their merge could have unknown effects: Go's decoder accepts field
+            names in another case, and templates can contain directives.
     """
     match value:
         case {"data": {"spec": {"template": {"$patch": "replace", **template}, **beside}, **above}} if not (
@@ -180,7 +183,7 @@ _SCALE = decoder_of(_Scale)
 
 
 def as_update(request: AdmissionRequest, index: ReadOnlyIndex | None) -> AdmissionRequest | None:
-    """Return a scale request as an update of its workload, without an old object.
+    """Turn a scale request into an update of its workload, without an old object.
 
     None if the workload is unknown, if the replicas do not increase, or if an autoscaler sends the request.
     """
@@ -205,5 +208,5 @@ def _replicas(raw: bytes | Raw | None) -> int | None:
 
 
 def capped_for_scale(judged: Iterable[JudgedFinding]) -> tuple[JudgedFinding, ...]:
-    """Keep the findings about replicas, with no mode above warn."""
+    """Return the findings about replicas, with mode warn at most."""
     return tuple(replace(each, mode=each.mode.capped(Mode.WARN)) for each in judged if each.finding.rule in OF_REPLICAS)

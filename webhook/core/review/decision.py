@@ -16,10 +16,10 @@ from webhook.core.workloads.workload import Workload
 
 
 class AdmissionRequest(Struct, frozen=True, kw_only=True):
-    """An admission request, reduced to the fields with an effect on decisions.
+    """An admission request with only the fields that affect decisions.
 
     Attributes:
-        resource: The plural name of the written resource. A subresource has another ``kind`` than its resource.
+        resource: The plural name of the written resource. For a subresource, ``kind`` is another kind.
         resource_group: The API group of ``resource``.
     """
 
@@ -51,7 +51,7 @@ class AdmissionRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def logged(self) -> Mapping[str, str | bool]:
-        """Fields for logs, without the objects: pods hold secrets."""
+        """The fields for logs. The objects are left out, because pods can contain secrets."""
         return {
             "uid": self.uid,
             "operation": self.operation,
@@ -74,7 +74,7 @@ class Decision(Struct, frozen=True, kw_only=True):
         fallback: The softened constraints of a pod, also recorded in mode ``observe``.
         delivery: ``delivered``, or why the workload did not get its group's plan.
         awaits: An object to wait for. Do not send such a decision.
-        costly: The object takes too long for the event loop, and is undecided.
+        costly: Whether the object takes too long for the event loop, so there is no decision yet.
         fault: The exception of the review.
     """
 
@@ -99,9 +99,9 @@ class Examination(Struct, frozen=True, kw_only=True):
     """The full result for one object, for the command line and for reports.
 
     Attributes:
-        workload: None if the kind has no pod template, or with a ``decode_error``.
-        decode_error: Why the object cannot be decoded. Then ``findings`` has a `wrong-type`.
-        warnings: kube-apiserver's own warnings, first about unknown and repeated fields.
+        workload: None if the kind has no pod template, or if there is a ``decode_error``.
+        decode_error: Why the object cannot be decoded. ``findings`` then has a `wrong-type`.
+        warnings: kube-apiserver's own warnings. Warnings about unknown and repeated fields come first.
     """
 
     workload: Workload | None = None

@@ -1,4 +1,4 @@
-"""Evaluate every rule for an object, and deny it if a rule on deny has no answer.
+"""Evaluate every rule for an object. If a rule on deny has no answer, add a finding.
 
 object -> `read_object` -> ReadObject -> `evaluate_object` -> Evaluation -> `judge` -> JudgedFinding
 """
@@ -33,7 +33,7 @@ FAULT_KEY = "the rule failed"
 
 
 class Evaluation(Struct, frozen=True):
-    """The answers of all rules for one object. With a ``decode_error``, there is no workload."""
+    """The answers of all rules for one object. ``workload`` is None with a ``decode_error``."""
 
     workload: Workload | None
     findings: tuple[Finding, ...]
@@ -53,12 +53,12 @@ class Evaluation(Struct, frozen=True):
         return replace(self, findings=findings, not_evaluated=(*self.not_evaluated, *missing))
 
     def with_fixes(self, tried: Tried) -> "Evaluation":
-        """Replace the findings by those with tested fixes, and add the exceptions of the tests."""
+        """Take over the findings with tested fixes, and the exceptions of the tests."""
         return replace(self, findings=tried.findings, not_evaluated=noted((*self.not_evaluated, *tried.faults)))
 
 
 def evaluate_object(given: ReadObject, context: Context, limit: Reason | None = None) -> Evaluation:
-    """Evaluate all rules. An object without a pod template or beyond the ``limit`` gets no evaluation."""
+    """Evaluate all rules. Without a pod template, or with an exceeded ``limit``, no rule is evaluated."""
     workload, error, namespace = given.workload, given.decode_error, context.namespace
     if error is not None:
         return Evaluation(None, (wrong_type(error, lambda: parse_object(given.raw)),), decode_error=error)
@@ -79,7 +79,7 @@ def evaluate_object(given: ReadObject, context: Context, limit: Reason | None = 
 
 
 def cost_and_limit(given: ReadObject, context: Context) -> tuple[bool, Reason | None]:
-    """Return whether the object is costly, and the limit it exceeds, if any."""
+    """Return whether the object is costly, and the exceeded limit or None."""
     workload, index = given.workload, context.index
     if workload is None:
         return False, None
@@ -95,9 +95,9 @@ def cost_and_limit(given: ReadObject, context: Context) -> tuple[bool, Reason | 
 
 
 def with_unanswered_rules(evaluation: Evaluation, policy: Policy, *, costly: bool = False) -> Evaluation:
-    """Add a finding for each rule that raised, or that the object's size kept from an answer.
+    """Add a finding for each rule that raised, or that has no answer because of the object's size.
 
-    Otherwise a huge object, or one that makes a rule raise, would escape a rule on deny. `tooLarge: allow` in the
+    Otherwise a huge object, or an object that makes a rule raise, would escape a rule on deny. `tooLarge: allow` in the
     policy turns this off. Only denials reach users. If time ran out for a ``costly`` object, its size is the reason.
     """
     if costly:
@@ -124,7 +124,7 @@ def with_unanswered_rules(evaluation: Evaluation, policy: Policy, *, costly: boo
 
 
 def evaluation_without_answers(kind: GroupKind, why: Reason, error: Exception | None = None) -> Evaluation:
-    """Return an evaluation in which no rule has an answer: of an unread object, or after an exception."""
+    """Return an evaluation without any rule's answer, for an unread object or after an exception."""
     unasked = OFFLINE | (API_RULES if kind in BUILT_IN_KINDS else frozenset())
     missed = (NotEvaluated(rule.id, why, error) for rule in RULES if rule.id not in unasked)
     return Evaluation(None, tuple(_unanswered(each, "spec") for each in missed))

@@ -33,10 +33,10 @@ def examine(
     Args:
         raw: The object, as JSON text or as a mapping.
         context: The policy, the cluster and the time limit.
-        as_written: Returns the text of a scalar in the file by its path, or "" if unknown.
+        as_written: Returns the text of a scalar in the file by its path. Empty if unknown.
 
     Raises:
-        DecodeError: The text is no JSON object, or its apiVersion or kind is no string.
+        DecodeError: The text is not a JSON object, or its apiVersion or kind is not a string.
     """
     stated = stated_type(raw)
     here = replace(context, offline=True)
@@ -64,10 +64,10 @@ def examine(
 def _exactly(
     raw: bytes | Mapping[str, object], stated: TypeMeta, context: Context
 ) -> tuple[Evaluation, tuple[str, ...]]:
-    """Evaluate the object as kube-apiserver stores it, and its dropped and unread fields.
+    """Evaluate the object as stored by kube-apiserver. Return also kube-apiserver's warnings.
 
-    Fixes that cause other warnings are left out. Without a cluster, only fixes that rename or move fields are tested.
-    With a cluster, all but the fixes of API rules are.
+    The findings include dropped and unread fields. Fixes that cause other warnings are left out. Without a cluster,
+    only fixes that rename or move fields are tested. With a cluster, all fixes except those of API rules are tested.
     """
     kept, strict = read_exactly(raw, stated, context.version)
     given = read_object(kept, stated, context.policy)
@@ -95,14 +95,14 @@ def _exactly(
 
 
 def _without_repeated_unknown_fields(evaluation: Evaluation) -> Evaluation:
-    """Drop an unknown-field finding if another rule has one at its path, and so knows the intended field."""
+    """Drop an unknown-field finding if another rule has a finding at its path. That rule knows the intended field."""
     elsewhere = {finding.path for finding in evaluation.findings if finding.rule != UNKNOWN_FIELD.id}
     kept = (each for each in evaluation.findings if each.rule != UNKNOWN_FIELD.id or each.path not in elsewhere)
     return replace(evaluation, findings=tuple(kept))
 
 
 def _api_warnings(workload: Workload, evaluation: Evaluation) -> tuple[str, ...]:
-    """Return kube-apiserver's warnings. It sends none for an object it rejects."""
+    """Return kube-apiserver's warnings. For a rejected object it sends none."""
     if any(finding.rule in API_RULES for finding in evaluation.findings) or not reaches_template(workload):
         return ()
     return tuple(

@@ -27,7 +27,7 @@ class JudgedFinding(Struct, frozen=True, kw_only=True):
 
     Attributes:
         configured: The mode without a ceiling.
-        waived: Why the mode is below the ceiling, for example an exemption. Empty if it is not.
+        waived: Why the mode is below the ceiling, for example an exemption. Empty otherwise.
     """
 
     finding: Finding
@@ -38,7 +38,7 @@ class JudgedFinding(Struct, frozen=True, kw_only=True):
 
 
 def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: ReadOnlyIndex | None) -> MatchedObject:
-    """Return the facts of the object for exemptions and ceilings."""
+    """Return the object's facts for matching exemptions and ceilings."""
     return MatchedObject(
         namespace=namespace,
         namespace_labels=(index.namespaces.labels(namespace) if index is not None else None) or {},
@@ -86,7 +86,7 @@ def _default(finding: Finding) -> Mode:
 
 
 def warns_by_default(finding: Finding) -> bool:
-    """Whether the finding warns or denies by default."""
+    """Whether the finding's default mode is warn or deny."""
     return _default(finding).capped(finding.at_most) in {Mode.WARN, Mode.DENY}
 
 
@@ -102,7 +102,7 @@ def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
 
 
 def drop_undenied_unanswered(judged: Iterable[JudgedFinding]) -> tuple[JudgedFinding, ...]:
-    """Drop findings of `with_unanswered_rules` that do not deny. They only state an unknown answer."""
+    """Drop findings of `with_unanswered_rules` without a denial. They are only needed to deny."""
     return tuple(each for each in judged if each.mode is Mode.DENY or each.finding.key not in {SIZE_KEY, FAULT_KEY})
 
 
@@ -130,8 +130,8 @@ def excuse_old_findings(
         old: The evaluation of the old object.
         before: The findings of the old object.
         excuse_unjudged: Whether a rule without time for the old object excuses its findings too.
-        unchanged: Whether rules see no difference between both objects. Only then, a rule that raises on both does not
-            deny. Otherwise the author may have caused the exception.
+        unchanged: Whether both objects are equal for rules. Only then, a rule that raises on both does not deny.
+            Otherwise the author may have caused the exception.
     """
     unjudged = {each.rule for each in old.not_evaluated if each.reason.kind in _UNJUDGED}
     had = {(each.finding.rule, each.finding.key) for each in before if each.mode is Mode.DENY}

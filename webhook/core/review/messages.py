@@ -20,7 +20,7 @@ _LEAST_SUMMARY = len("evenspread/: ") + 20  # 20 characters are a few words
 
 
 def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Return a line for each of the first three findings, and the number of others."""
+    """Return a line for each of the first three findings, then a line with the number of further findings."""
     lines = tuple(_warning(finding) for finding in findings[:_MAX_WARNINGS])
     more = len(findings) - len(lines)
     if not more:
@@ -30,12 +30,12 @@ def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def not_read(why: str) -> tuple[str, ...]:
-    """Return the warning about an admitted object that some rule on deny could not check."""
+    """Return the warning about an admitted object that a rule on deny could not check."""
     return (f"evenspread: the object was not fully checked: {why}",)
 
 
 def _warning(finding: Finding) -> str:
-    """Return the summary and the fix. Drop the fix if it leaves too little room for the summary."""
+    """Return the summary and the fix in a line. Drop the fix if the line gets too long."""
     summary = f"evenspread/{finding.rule}: {finding.warning or finding.summary}"
     remedy = f"; {one_line(finding.remedy, WARNING_CHARS)}" if finding.remedy and not finding.warning else ""
     if len(summary) + len(remedy) <= WARNING_CHARS:

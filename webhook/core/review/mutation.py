@@ -29,8 +29,8 @@ _OPTED_OUT = Skip(SkipReason.OPTED_OUT)
 def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False) -> Decision:
     """Answer a request of the mutating route. The decision may have a patch, and never denies.
 
-    If not ``waited``, the decision may ask to wait for an object (`awaits`). Call again when the object has arrived, or
-    with ``waited`` for a decision without it.
+    If not ``waited``, the decision may ask to wait for an object (`awaits`). When the object has arrived, call again.
+    To decide without the object, call again with ``waited``.
     """
     if request.object is not None and has_more_values(request.object, MAX_VALUES):
         return Decision(reason="unreadable")
@@ -67,7 +67,7 @@ def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False)
 
 
 def _fallback(workload: Workload, namespace: str, context: Context, injection: Injection | None) -> Fallback | None:
-    """Return the softened constraints of the pod, or None if the cluster is not known well enough."""
+    """Return the softened constraints of the pod. None if too little of the cluster is known."""
     pod, index, policy = workload.templates[0].template, context.index, context.policy
     if index is None or not may_fall_back(pod, policy) or is_costly(workload, len(index.nodes.view())):
         return None

@@ -1,9 +1,9 @@
-"""Write the stored plan of a SpreadGroup into pod templates, in the mutating route.
+"""Write the stored plan of a SpreadGroup into pod templates, on the mutating route.
 
     template -> groups that select it -> the stored plan's fields -> patch of the template with a record
 
-A changed template restarts the pods. So the plan is only written in requests that create the object or change its
-template. Pods get the plan from their template, never by their own patch.
+A changed template restarts the pods. The plan is therefore only written by requests that create the object or change
+its template. Pods get the plan from their template, never by their own patch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,13 +42,13 @@ _EMPTY: _JsonObject = {}
 
 
 def takes_plans(request: AdmissionRequest) -> bool:
-    """Whether the request writes a workload of a kind with delivered plans."""
+    """Whether the request writes a workload whose kind can get a plan."""
     written = request.operation in _WRITES and not request.sub_resource and request.object is not None
     return written and group_kind(request.api_version, request.kind) in _DELIVERED
 
 
 def deliver_plan(request: AdmissionRequest, context: Context) -> Decision:
-    """Answer a request of `takes_plans`. It is never denied."""
+    """Answer a request accepted by `takes_plans`. The answer never denies."""
     workload, index = _read(request.object, request), context.index
     if workload is None or index is None:
         return Decision(reason="unreadable" if workload is None else "cluster-unknown")
@@ -102,7 +102,7 @@ def _deliver(group: Membership, workload: Workload, request: AdmissionRequest, c
 
 
 def _record(template: PodTemplate) -> InjectionRecord | None:
-    """Return the template's record of a plan, of any group. None for a record longer than any plan."""
+    """Return the plan recorded in the template. None without one, or for a record longer than any plan."""
     record = injection_record(template)
     if record is None or record.group is None:
         return None
@@ -128,7 +128,7 @@ def _read(raw: bytes | msgspec.Raw | None, request: AdmissionRequest) -> Workloa
 
 
 def _group(template: Template, namespace: str, index: ReadOnlyIndex) -> Membership | None:
-    """Return the oldest group with injection that selects the template. The others have no plan."""
+    """Return the oldest group that selects the template and injects its plan. None without one."""
     groups = memberships(namespace, template.template.labels, index)
     return next((membership for membership in groups if membership.group.inject), None)
 
@@ -141,7 +141,7 @@ class _Patched(NamedTuple):
 def _patch(
     group: Membership, template: PodTemplate, before: ShardPlan, record: InjectionRecord, request: AdmissionRequest
 ) -> _Patched | Reason:
-    """Return the patch that writes the recorded plan into the template, or why it cannot have the plan.
+    """Return the patch that writes the plan and its record into the template, or why the template cannot have the plan.
 
     All other fields of the template stay as sent.
     """

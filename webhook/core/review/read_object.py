@@ -23,7 +23,7 @@ class ReadObject(Struct, frozen=True):
     Attributes:
         workload: None for a kind without a pod template, and with a ``decode_error``.
         meta: The readable part of the metadata.
-        limit: The exceeded limit. Such an object is not decoded.
+        limit: The limit exceeded by the object. Such an object is not decoded.
     """
 
     raw: bytes | Raw | Mapping[str, object]
@@ -37,7 +37,7 @@ UNREAD = ReadObject(b"", None, _NO_META, limit=TOO_MANY_VALUES)
 
 
 def read_object(raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, policy: Policy) -> ReadObject:
-    """Decode an object. The object itself or the request states its type."""
+    """Decode an object. ``stated`` is its type from the request, if the object itself has none."""
     try:
         workload = read_workload(raw, policy.workloads, api_version=stated.api_version, kind=stated.kind)
     except DecodeError as error:

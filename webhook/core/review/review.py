@@ -88,7 +88,7 @@ def review(request: AdmissionRequest, context: Context, *, waited: bool = True) 
 
 
 def _with_load_warning(decision: Decision, here: Context) -> Decision:
-    """Add a warning if the load of other requests kept rules from a search."""
+    """Add a warning if rules skipped a search because of too many other requests."""
     if here.budget.unjudged is None or here.budget.unjudged is not Missing.CROWDED or not decision.allowed:
         return decision
     if not any(each.needs_search for each in decision.not_evaluated):
@@ -99,7 +99,7 @@ def _with_load_warning(decision: Decision, here: Context) -> Decision:
 def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decision:
     """Decide after an exception of the review itself, as if every rule had raised.
 
-    Allowed are updates of only metadata or status, and objects that a controller makes from a reviewed object.
+    Updates of only metadata or status are allowed, and so are objects made by a controller from a reviewed object.
     """
     policy, controlled = here.policy, is_controller(request.user, here.policy)
     if policy.too_large == TooLarge.ALLOW or controlled or request.object is None or _changes_metadata_only(request):
@@ -197,7 +197,7 @@ def _meta_of(evaluation: Evaluation) -> ObjectMeta:
 
 
 def _evaluated(given: ReadObject, context: Context) -> Evaluation | None:
-    """Evaluate all rules within the limits of size and cost. Return None if another process should do it."""
+    """Evaluate all rules within the limits of size and cost. None if another process should evaluate the object."""
     costly, limit = cost_and_limit(given, context)
     budget = context.budget
     if costly and not budget.may_search:
@@ -216,9 +216,9 @@ def _evaluated(given: ReadObject, context: Context) -> Evaluation | None:
 
 
 def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Context) -> bool:
-    """Whether the author could not use up the time for the old object, because neither object is costly.
+    """Whether the old object had enough time for its evaluation, because neither object is costly.
 
-    An author could otherwise update a costly object while their other objects take all of the time.
+    Otherwise an author could use up the time with other objects, to get a costly object's findings excused.
     """
     ended = any(each.reason.kind is Missing.TOO_COSTLY for each in old.not_evaluated)
     costly = ended or cost_and_limit(before, here)[0] or cost_and_limit(given, here)[0]
@@ -257,7 +257,7 @@ def _clean(evaluation: Evaluation) -> Decision:
 
 
 def _feasibility_note(feasibility: Feasibility | None) -> Mapping[str, str]:
-    """Return the audit annotation with the reason for an unknown dry run. Users do not see it."""
+    """Return the audit annotation with the reason if a dry run is unknown. Users do not see it."""
     if feasibility is None or not isinstance(feasibility.answer, NotEvaluated):
         return {}
     return {"feasibility": f"{feasibility.verdict}: {one_line(feasibility.answer.missing)}"}
@@ -271,7 +271,7 @@ def _old_object(request: AdmissionRequest, context: Context) -> ReadObject | Non
 
 
 def _are_alike(one: ReadObject, other: ReadObject) -> bool:
-    """Whether rules see no difference. Versions and foreign annotations may differ."""
+    """Whether both objects are equal for rules. Versions and foreign annotations may differ."""
     if one.workload is None or other.workload is None:
         return False
     return _without_annotations(one.workload) == _without_annotations(other.workload)
@@ -284,7 +284,7 @@ def _without_annotations(workload: Workload) -> Workload:
 
 
 def _has_reader(new: Evaluation, old: Evaluation | None) -> bool:
-    """Whether a person reads the warning, and has just changed a relevant field."""
+    """Whether a person reads the warning: no controller owns the object, and a relevant field has changed."""
     if new.workload is None:
         return old is None or new.findings != old.findings
     if new.workload.meta.controller is not None:
@@ -327,9 +327,9 @@ def _decide(
 
 
 def _audit(judged: Sequence[JudgedFinding]) -> Mapping[str, str]:
-    """Return audit annotations for the first findings, and the number of all. Reports have all findings.
+    """Return audit annotations for the first findings, and the number of all findings. Reports have all findings.
 
-    Keys are qualified names, because kube-apiserver drops others. It adds the webhook's name as a prefix.
+    Keys are qualified names, because kube-apiserver drops other keys. It adds the webhook's name as a prefix.
     """
     notes = {
         f"finding-{number}": one_line(_note(each), _AUDITED_CHARS)

@@ -36,7 +36,7 @@ _EXCLUDING = frozenset({NOT_IN, DOES_NOT_EXIST})
 
 
 def why_unexamined(request: AdmissionRequest, given: ReadObject, context: Context) -> str:
-    """Return why an object is not examined, or "" if it is. For an unreadable object, its metadata decide."""
+    """Return why an object is not examined. Empty if it is. For an unreadable object, its metadata decide."""
     meta, owner = given.meta, given.meta.controller
     if given.limit:  # The object is not decoded, so only the sender is known.
         return "its owner is reviewed" if is_controller(request.user, context.policy) else ""
@@ -77,13 +77,13 @@ def _made_by(owner: OwnerReference, request: AdmissionRequest, workload: Workloa
 
 
 def _denies_beyond_constraints(policy: Policy) -> bool:
-    """Whether a rule on deny reads more of an owner than the index keeps."""
+    """Whether a rule on deny reads fields of an owner that the index does not keep."""
     denying = [BY_ID[rule] for rule, mode in policy.rules.items() if mode is Mode.DENY]
     return any(not rule.of_a_part for rule in (*denying, *(each for each in RULES if denied_from(policy, each))))
 
 
 def _declared_by(owner: OwnerReference, namespace: str, index: ReadOnlyIndex) -> tuple[DeclaredTemplate, ...]:
-    """Return the templates of the owner, or of the owner's owner. Empty for an unknown owner."""
+    """Return the templates of the owner, or of the owner's own controller. Empty for an unknown owner."""
     holder = _owner_of(owner, namespace, index)
     above = holder.meta.controller if holder is not None and holder.templates is None else None
     if above is not None:
@@ -103,9 +103,9 @@ def _repeats(workload: Workload, declared: tuple[DeclaredTemplate, ...]) -> bool
 
 
 def _repeats_one(template: Template, declared: DeclaredTemplate) -> bool:
-    """Whether a template has these constraints and labels. Controllers may have added labels.
+    """Whether the template has the constraints and labels of the declared template. Controllers may have added labels.
 
-    An added label must not have a key that a constraint excludes, or the pod would not select itself. The labels of
+    An added label must not have a key excluded by a constraint, or the pod would not select itself. The labels of
     ``matchLabelKeys`` must be present, or the constraint would count more pods.
     """
     labels = template.template.labels

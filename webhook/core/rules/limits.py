@@ -53,7 +53,7 @@ TOO_MANY_VALUES = Reason(f"more than {MAX_VALUES:,} values", Missing.IMMENSE)
 
 
 def exceeded_constraint_limit(constraints: Sequence[SpreadConstraint]) -> Reason | None:
-    """Return the first exceeded limit for the constraints of all templates. None if they are few enough."""
+    """Return the first limit exceeded by the constraints of all templates. None if all limits are kept."""
     if len(constraints) > _MAX_CONSTRAINTS:
         return Reason(f"more than {_MAX_CONSTRAINTS} constraints", Missing.IMMENSE)
     if keys_in(constraints) > _MAX_KEYS:
@@ -62,7 +62,7 @@ def exceeded_constraint_limit(constraints: Sequence[SpreadConstraint]) -> Reason
 
 
 def keys_in(constraints: Sequence[SpreadConstraint]) -> int:
-    """How many labels, values and keys the constraints have."""
+    """Count the labels, values and keys of the constraints."""
     keys = 0
     for each in constraints:
         keys += len(each.match_label_keys or ()) + _labels_in(each.selector)
@@ -79,7 +79,7 @@ def _labels_in(selector: LabelSelector | None) -> int:
 
 
 def exceeded_template_limit(workload: Workload) -> Reason | None:
-    """Return the first exceeded limit for rules with a cluster. None if the object is small enough."""
+    """Return the first limit exceeded by a template, for rules about the cluster. None if all limits are kept."""
     if len(workload.templates) > MAX_TEMPLATES:
         return Reason(f"more than {MAX_TEMPLATES} pod templates", Missing.TOO_LARGE)
     for template in workload.templates:
@@ -90,7 +90,7 @@ def exceeded_template_limit(workload: Workload) -> Reason | None:
 
 
 def _sizes(spec: PodSpec) -> tuple[int, ...]:
-    """How much of each kind there is, in the order of `_OF_A_TEMPLATE`."""
+    """Return the sizes of a template, in the order of `_OF_A_TEMPLATE`."""
     terms = _required_terms(spec)
     labels = 0
     for constraint in spec.constraints:
@@ -160,12 +160,12 @@ _OTHER = 0.006  # a volume, for any number of nodes; a label, a port or a contai
 
 
 def is_costly(workload: Workload, nodes: int) -> bool:
-    """Whether evaluating the object takes longer than others may wait. Objects beyond a limit are not evaluated."""
+    """Whether evaluating the object would delay other reviews too much. False for objects beyond a limit."""
     return weigh(workload, nodes)[0]
 
 
 def weigh(workload: Workload, nodes: int, *, grouped: bool = False) -> tuple[bool, Reason | None]:
-    """Whether evaluating the object takes longer than others may wait, and the limit it exceeds, if any."""
+    """Return whether evaluating the object would delay other reviews too much, and the exceeded limit or None."""
     if cost(workload, nodes, grouped=grouped) <= MOST_IN_LINE:
         return False, None
     # The text of an immense object alone costs more.
@@ -182,7 +182,7 @@ def cost(workload: Workload, nodes: int, *, grouped: bool = False) -> float:
 
     Args:
         workload: The object.
-        nodes: The nodes of the cluster. More than 5,000 count as 5,000: what is ordinary stays so.
+        nodes: The nodes of the cluster. More than 5,000 count as 5,000.
         grouped: Whether a SpreadGroup selects a template. Then its pods are placed even without constraints.
 
     Returns:

@@ -42,13 +42,13 @@ _DYNAMIC = "DynamicResourcesArgs"
 
 
 class ArgsError(ValueError):
-    """Args rejected by kube-scheduler at start, with its text."""
+    """Args rejected by kube-scheduler at its start, with kube-scheduler's text."""
 
 
 class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The args of the plugin. Absent constraints are None.
 
-    With ``List``, absent and empty constraints both turn defaults off.
+    With defaulting type ``List``, absent and empty constraints both turn defaults off.
 
     Source: config/v1/types_pluginargs.go ``PodTopologySpreadArgs``.
     """
@@ -58,7 +58,7 @@ class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     @property
     def constraints(self) -> tuple[SpreadConstraint, ...]:
-        """The default constraints, empty if absent."""
+        """The default constraints. Empty if absent."""
         return self.default_constraints or ()
 
 
@@ -126,7 +126,7 @@ def _check_type(node: object, at: str, raw: bytes, as_version: KubernetesVersion
 
 
 def _scheme(version: KubernetesVersion) -> str:
-    """Return the name of upstream's scheme: the source line of its creation."""
+    """Return upstream's name of the scheme: the source line that creates it."""
     changes = (gates.SCHEME_LINE_110, 110), (gates.SCHEME_LINE_111, 111), (gates.SCHEME_LINE_110_AGAIN, 110)
     line = [100, *(line for gate, line in changes if gate.holds(version))][-1]
     return f"pkg/runtime/scheme.go:{line}"

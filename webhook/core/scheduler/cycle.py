@@ -1,4 +1,4 @@
-"""kube-scheduler's verdict: the first filter that rejects each node, in its order.
+"""kube-scheduler's verdict: the status of each node by the first filter that rejects it.
 
     index, pod -> take(...) -> Problem      copies every fact of the verdict
     Problem    -> decide(...) -> Verdict    without the index
@@ -80,9 +80,7 @@ class Cycle:
 
     @cached_property
     def enforced(self) -> int | None:
-        """The nodes that match the scheduler configuration's node affinity, if any.
-
-        Spread constraints ignore it.
+        """The nodes that match the node affinity of the scheduler's configuration. None without such an affinity.
 
         Source: node_affinity.go ``addedNodeSelector``; spread constraints ignore it.
         """
@@ -107,7 +105,7 @@ class Cycle:
         return self.spread[1]
 
     def result(self, plugin: str) -> PluginResult:
-        """Run a plugin's PreFilter, for a name in ``FILTERS``."""
+        """Run the PreFilter of a plugin named in ``FILTERS``."""
         result = self._results.get(plugin)
         if result is None:
             result = self._results[plugin] = _PLUGINS[plugin](self)
@@ -147,7 +145,7 @@ class Cycle:
         return Verdict(nodes, OK, [*failed, *self.filtered(candidates, plugins)], unreported)
 
     def filtered(self, candidates: int, plugins: Sequence[str]) -> list[StatusOfNodes]:
-        """Return rejected candidates with their first status. Source: runtime/framework.go ``RunFilterPlugins``."""
+        """Return the rejected candidates by their first status. Source: runtime/framework.go ``RunFilterPlugins``."""
         failed: list[StatusOfNodes] = []
         for plugin in plugins:
             run_filter = self.result(plugin).filter
@@ -164,7 +162,7 @@ class Cycle:
         """Run PreFilter of all plugins.
 
         Returns:
-            A status, the names of the remaining nodes (None for all), and the restricting plugins.
+            The status, the names of the remaining nodes (None for all), and the plugins that restrict them.
 
         Source: framework.go ``RunPreFilterPlugins``.
         """
@@ -196,7 +194,7 @@ class Cycle:
         return OK, allowed, restricting
 
     def scores(self, feasible: int) -> dict[str, int] | None:
-        """Return PodTopologySpread's score by feasible node, None without soft constraint.
+        """Return PodTopologySpread's score of each feasible node. None without a soft constraint.
 
         Source: podtopologyspread/scoring.go ``Score``, ``NormalizeScore``.
         """

@@ -89,8 +89,8 @@ class Problem(Struct, frozen=True):
     """All facts of the verdict on a pod at some moment. Values per node are by slot.
 
     Attributes:
-        nominated: For each node reserved by preemption for pods of at least this priority: the problem with those pods
-            on the node.
+        nominated: The nodes reserved by preemption for pods of at least this priority. For each node, the problem with
+            these pods on the node.
         filters: The filters to run, in the order of the release.
         profile: None for a scheduler with its default configuration.
     """
@@ -130,9 +130,9 @@ def take(
 
 
 def take_lasting(index: ReadOnlyIndex, pod: Pod) -> Problem:
-    """Like `take`, without soft constraints, free resources and nominated pods.
+    """Copy the facts as `take` does, without facts that change with every pod.
 
-    These concern only the next pod.
+    These are soft constraints, free resources and nominated pods.
     """
     return _take(index, pod, SYSTEM_DEFAULTS, None, lasting=True)
 
@@ -189,7 +189,10 @@ def _without_ignored(request: PodRequest, profile: SchedulerProfile) -> PodReque
 
 
 def _with_nominated(index: ReadOnlyIndex, problem: Problem, defaults: SpreadDefaults) -> dict[int, Problem]:
-    """Copy the problem for nodes with nominated pods, as running. Source: framework.go ``addGENominatedPods``."""
+    """Return a problem for each node with nominated pods, as if these pods ran there.
+
+    Source: framework.go ``addGENominatedPods``.
+    """
     pod, by_slot = problem.pod, {}
     for node, pods in index.pods.nominated().items():
         slot = problem.nodes.slots.get(node)

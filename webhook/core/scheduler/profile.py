@@ -19,16 +19,16 @@ DEFAULT_SCHEDULER = "default-scheduler"  # the scheduler of pods without spec.sc
 
 
 class DefaultingType(StrEnum):
-    """The source of default constraints: the profile's list or built-in ones."""
+    """Where default constraints come from: the profile's list, or kube-scheduler's built-in list."""
 
     LIST = "List"
     SYSTEM = "System"
 
 
 class SchedulerProfile(Struct, frozen=True, kw_only=True):
-    """One profile of the cluster's KubeSchedulerConfiguration.
+    """A profile of the cluster's KubeSchedulerConfiguration.
 
-    ``disabled_filters`` are filters of the default profile.
+    ``disabled_filters`` are the filters of the default profile that this profile turns off.
 
     Source: config/v1/types.go ``KubeSchedulerProfile``.
     """

@@ -12,7 +12,7 @@ from webhook.core.scheduler.plugins.status import ERROR, OK, Status, StatusOfNod
 
 
 class Cause(StrEnum):
-    """The reason for pods without a node. Each caller has its own rule for it."""
+    """Why pods have no node. Each caller has its own rule to choose the cause."""
 
     SPREAD = "spread"
     CAPACITY = "capacity"
@@ -42,7 +42,7 @@ class Verdict:
 
     @cached_property
     def codes(self) -> bytes:
-        """One byte per slot.
+        """The status of each slot as a byte.
 
         0 feasible, 1 Unschedulable, 2 UnschedulableAndUnresolvable, 3 error, 4 no node.
         """
@@ -63,7 +63,7 @@ class Verdict:
         """Return the status of a node.
 
         Raises:
-            KeyError: For an unknown node.
+            KeyError: The node is unknown.
 
         Source: framework/interface.go ``NodeToStatus``.
         """
@@ -72,9 +72,7 @@ class Verdict:
 
     @cached_property
     def sentence(self) -> str:
-        """The FailedScheduling message, "" with a feasible node or an error.
-
-        It leaves out preemption.
+        """The FailedScheduling message without the part about preemption. Empty with a feasible node or an error.
 
         Source: framework/types.go ``FitError``, ``Error``.
         """

@@ -27,12 +27,12 @@ class PodMove(Struct, frozen=True, omit_defaults=True):
 
 
 class Ending(Struct, frozen=True, kw_only=True):
-    """One end of a simulation, with a pod explained before and after.
+    """An end of a simulation, with explanations of a pod before the events and at the end.
 
     Attributes:
         moves: The moves to the end.
-        waiting: The pod without a node. Empty if there is none.
-        pinned: The nodes allowed by its volumes, if they limit it.
+        waiting: The name of the explained pod if it has no node. Empty if every pod has a node.
+        pinned: The nodes allowed by its volumes, if the volumes limit it.
     """
 
     moves: tuple[PodMove, ...]
@@ -49,7 +49,7 @@ _Owners = Sequence[tuple[SimulatedWorkload, int]]  # By batch: its workload, and
 def describe_ending(
     outcome: JointOutcome, number: int, index: ClusterIndex, within: Context, before: Explanation | None = None
 ) -> Ending | None:
-    """Describe the end behind the verdict for a workload. None if it places no pod.
+    """Describe the end that decided the verdict on a workload. None for a workload without pods to place.
 
     The index is restored afterwards. ``before`` is the explanation before all events, if known.
     """
@@ -87,13 +87,13 @@ def describe_ending(
 
 
 def pod_on_node(like: Pod, node: str, name: str, uid: str) -> Pod:
-    """Return the pod bound to a node under this name."""
+    """Return a copy of ``like`` with this name and uid, bound to the node."""
     meta = replace(like.meta, name=name, uid=uid)
     return replace(like, metadata=meta, spec=replace(like.pod_spec, node_name=node))
 
 
 def _after(pod: Pod, made: Sequence[Pod], index: ClusterIndex, within: Context) -> Explanation:
-    """Explain the pod once these pods run."""
+    """Explain the pod as if the pods in ``made`` were running."""
     with index.temporary_pods() as add:
         for placed in made:
             add(placed)
@@ -101,7 +101,7 @@ def _after(pod: Pod, made: Sequence[Pod], index: ClusterIndex, within: Context) 
 
 
 def _in_the_rollout(workload: SimulatedWorkload, steps: Sequence[Step], within: Context) -> Explanation:
-    """Explain a new pod after the steps of a rolling update. Old pods count as new."""
+    """Explain a new pod after the steps of a rolling update."""
     there, pods = workload.index, [batch.problem.pod for batch in workload.batches]
     slots = there.nodes.view().slots
     held = [Counter(batch.leaving) for batch in workload.batches]

@@ -61,7 +61,7 @@ class WhatIf(Struct, frozen=True, kw_only=True):
 
 
 class Event(Struct, frozen=True):
-    """An event in words (empty for none), and the pods evicted by it."""
+    """An event in words (empty for none), and the evicted pods."""
 
     text: str
     evicted: tuple[Pod, ...] = ()
@@ -155,7 +155,6 @@ def _put(node: Node, index: ClusterIndex, *taints: Taint) -> None:
 
 
 def _nodes(where: LabelledNodes, index: ClusterIndex) -> list[Node]:
-    """The nodes with the label, by name. Raises NotInClusterError without any."""
     keys = index.nodes.view().keys
     named = sorted(key for key in keys if key == where.key or key.rpartition("/")[2] == where.key)
     key = where.key if where.key in keys or not named else named[0]
@@ -172,7 +171,7 @@ def _nodes(where: LabelledNodes, index: ClusterIndex) -> list[Node]:
 
 
 def _add(where: LabelledNodes, number: int, index: ClusterIndex) -> str:
-    """Add nodes like an existing node, preferably without taints."""
+    """Add copies of an existing node, preferably of an untainted node."""
     there = _nodes(where, index)
     model = min(there, key=lambda node: (bool(node.taints) or bool(node.spec and node.spec.unschedulable), node.name))
     for copy in range(1, number + 1):

@@ -14,7 +14,7 @@ from webhook.core.workloads.kinds import traits
 def delete_terminating_pods(index: ClusterIndex, pods: Iterable[Pod]) -> list[Pod]:
     """Delete the terminating pods, as kubelets will, and return them.
 
-    Pods on unreachable nodes stay. So do static pods: the kubelet creates the mirror again at once.
+    Pods on unreachable nodes stay. Static pods stay too, because the kubelet creates the mirror pod again at once.
     """
     view, gone = index.nodes.view(), list[Pod]()
     lost = unreachable_nodes(view)
@@ -32,7 +32,7 @@ def delete_terminating_pods(index: ClusterIndex, pods: Iterable[Pod]) -> list[Po
 
 
 def is_replaced(pod: Pod) -> bool:
-    """Whether a controller replaces this pod after its deletion.
+    """Whether the pod's controller creates a replacement once the pod is gone.
 
     A ReplicaSet and a Job replace a pod as soon as it terminates. A StatefulSet and a DaemonSet wait until it is gone.
     Source: controller/controller_utils.go ``FilterActivePods``; statefulset/stateful_set_control.go ``processReplica``;
@@ -49,7 +49,7 @@ def is_evicted(tolerations: Sequence[Toleration], taint: Taint) -> bool:
 
 
 def evictable_pods(pods: Sequence[Pod]) -> list[Pod]:
-    """The pods that may be evicted: not from a DaemonSet, and not static."""
+    """Return the pods except DaemonSet pods and static pods."""
     return [
         pod
         for pod in pods
@@ -64,7 +64,7 @@ def intolerant_pods(pods: Sequence[Pod], taint: Taint) -> list[Pod]:
 
 
 def evict(pods: Sequence[Pod], index: ClusterIndex) -> list[Pod]:
-    """Delete the pods, and return those replaced by their controller."""
+    """Delete the pods. Return the pods replaced by their controllers."""
     for pod in pods:
         index.change("DELETED", pod)
     return [pod for pod in evictable_pods(pods) if is_replaced(pod)]

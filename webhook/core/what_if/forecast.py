@@ -31,7 +31,7 @@ class _ForecastNode(Struct, frozen=True):
     """The most likely node of a pod.
 
     Attributes:
-        batch: Its batch, counted over all workloads.
+        batch: The number of the pod's batch, counted over all workloads.
         best: The number of equally good nodes.
     """
 
@@ -41,12 +41,12 @@ class _ForecastNode(Struct, frozen=True):
 
 
 class Forecast(Struct, frozen=True):
-    """One run of the scheduler.
+    """A simulated run of the scheduler, and a summary of random runs.
 
     Attributes:
         placed: The placed pods in order.
         waiting: The number of pods without a node.
-        stuck: The number of random runs with such a pod.
+        stuck: The number of random runs that leave a pod without a node.
         runs: The number of random runs. 0 if all orders are equally good.
     """
 
@@ -72,7 +72,7 @@ def forecast(outcome: JointOutcome, index: ClusterIndex, within: Context) -> For
 
 
 def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chance: Random | None) -> Forecast:
-    """Place one pod after the other on a best node, in batch order or by ``chance``."""
+    """Place one pod after the other on a node with the best score. Order and ties are random with ``chance``."""
     left, placed = [batch.pods for batch in batches], list[_ForecastNode]()
     tried = [*range(len(batches))]
     with index.temporary_pods() as add:

@@ -22,10 +22,11 @@ class JointOutcome(Struct, frozen=True, kw_only=True):
         whole: The verdict on all workloads.
         each: The verdict on each workload.
         simulation: The result of the placement engine. None if no pod needs a node, or nothing is known.
-        game: The simulated game. None as for ``simulation``.
+        game: The simulated game. None if ``simulation`` is None.
         unknown: Why nothing is known.
         interrupted: Whether the user stopped the simulation.
-        alone: Simulations of each workload alone, if all together are undecided. ``each`` then comes from them.
+        alone: Simulations of each workload alone, if the simulation of all is undecided. ``each`` then has their
+            verdicts.
     """
 
     workloads: tuple[SimulatedWorkload, ...]
@@ -38,7 +39,7 @@ class JointOutcome(Struct, frozen=True, kw_only=True):
     alone: tuple["JointOutcome", ...] = ()
 
     def about(self, number: int) -> "JointOutcome":
-        """The simulation behind the verdict on a workload."""
+        """Return the simulation that decided the verdict on a workload."""
         return self.alone[number] if self.alone else self
 
 
@@ -81,7 +82,7 @@ def trials_in(most: int, index: ReadOnlyIndex) -> int:
 
 
 def all_fit(workloads: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort: Effort) -> bool:
-    """Whether every order is known to place all pods. Faster than `simulate_together`."""
+    """Whether every order is known to place all pods. This is faster than `simulate_together`."""
     batches = batches_of(workloads)
     if not batches or any(workload.unknown for workload in workloads):
         return undecided(workloads).whole.outcome is PlacementOutcome.FITS
@@ -97,9 +98,10 @@ def _game(workloads: Sequence[SimulatedWorkload], batches: Sequence[PodBatch], i
 def simulate_separately(
     together: JointOutcome, index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]
 ) -> JointOutcome:
-    """Replace the verdicts by those on each workload alone.
+    """Simulate each workload alone, and replace the verdicts on each workload.
 
-    If all fit alone, they may still not fit together. If a workload does not fit alone, they do not fit together.
+    If all workloads fit alone, they may still not fit together. If a workload does not fit alone, they do not fit
+    together.
     """
     outcomes: list[JointOutcome] = []
     for workload in together.workloads:

@@ -41,12 +41,12 @@ class PodToExplain(Struct, frozen=True, kw_only=True):
     Attributes:
         path: The path before ``spec`` in the object.
         notes: Sentences about the origin of the pod.
-        exists: Whether it is in the cluster.
-        unknown: As in `AdmissionFacts`.
-        refused: Why kube-apiserver rejects it or its siblings.
+        exists: Whether the cluster has the pod.
+        unknown: See `AdmissionFacts`.
+        refused: Why kube-apiserver rejects this pod or other pods of its workload.
         target: The object of the cluster to edit. None for a manifest.
-        settled: Why there is nothing to explain.
-        maker: The object that creates such pods from a single template. None if unknown or absent.
+        settled: Why there is nothing to explain. Empty otherwise.
+        maker: The workload, if it creates its pods from a single template. None if unknown or absent.
     """
 
     title: str
@@ -115,7 +115,7 @@ def pods_of_object(
 
 
 def _of_nodes(question: PodToExplain, title: str, workload: Workload, within: Context) -> Iterator[PodToExplain]:
-    """Yield a pod for each group of equal nodes without the DaemonSet's pod."""
+    """Yield a pod for each group of nodes with the same answer, among nodes without the DaemonSet's pod."""
     index = within.cluster
     pod, view = with_daemon_tolerations(question.pod), index.nodes.view()
     wanted = wanted_nodes(pod, view)
@@ -211,7 +211,7 @@ def _notes(pod: Pod, within: Context) -> tuple[str, ...]:
 
 
 def is_foreign(pod: Pod, policy: Policy) -> bool:
-    """Whether a scheduler outside the policy's ``schedulerNames`` places the pod."""
+    """Whether the pod's scheduler is missing from the policy's ``schedulerNames``."""
     name = pod.pod_spec.scheduler_name
     return bool(name) and name not in policy.scheduler_names
 

@@ -1,7 +1,4 @@
-"""kube-apiserver's errors for the next pod of an object.
-
-The scheduler never sees such a pod.
-"""
+"""kube-apiserver's errors for the next pod of an object. The scheduler never sees such a pod."""
 
 from collections.abc import Mapping
 
@@ -25,7 +22,7 @@ class Refused(Struct, frozen=True, kw_only=True):
     """An error of kube-apiserver about a pod.
 
     Attributes:
-        path: The path of its cause in the object.
+        path: The path of the error's cause in the object.
         fix: A fix. Empty if unknown.
     """
 
@@ -48,7 +45,7 @@ def refused(coming: ComingPod) -> tuple[Refused, ...]:
 
 
 def _refused_as_written(workload: Workload, template: Template, within: Context) -> tuple[Refused, ...]:
-    """The errors for the next pod of a template, without those from the cluster."""
+    """Return the errors for the next pod of a template, except errors about objects of the cluster."""
     errors = refusals(workload, template, within.version)
     if not errors:
         return ()
@@ -70,7 +67,7 @@ def _title(workload: Workload, template: Template) -> str:
 
 
 def refused_of(raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, within: Context) -> tuple[Refused, ...]:
-    """As `refused`, for all templates of an object. Empty if it cannot be decoded."""
+    """Return the errors for the next pod of each template of an object. Empty if the object cannot be decoded."""
     try:
         value, _ = read_exactly(raw, stated, within.version)
         workload = read_workload(value, within.policy.workloads, api_version=stated.api_version, kind=stated.kind)

@@ -56,7 +56,7 @@ class SimulationAnswer(Struct, frozen=True, kw_only=True):
 
     Attributes:
         outcomes: The simulation.
-        ends: The end for each workload that may not fit, with helpful changes. If all fit, the end for the last one.
+        ends: For each workload that may not fit, an end and helpful changes. If all fit, an end for the last workload.
         event: The event in words. Empty for none.
         notes: Sentences about the pods.
         unseen: Sentences about skipped objects.
@@ -85,7 +85,7 @@ class SimulationAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def end(self) -> Ending | None:
-        """The first end. None without pods to place, and if unknown."""
+        """The first of ``ends``. None if no pod needs a node, or if unknown."""
         return self.ends[0][0] if self.ends else None
 
     @property
@@ -95,10 +95,7 @@ class SimulationAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def cause(self) -> Cause | None:
-        """The cause for the first waiting pod. None if no pod waits.
-
-        CAPACITY if added nodes help.
-        """
+        """Why the first waiting pod has no node. None if no pod waits. CAPACITY if added nodes help."""
         if self.end is None or not self.end.waiting:
             return None
         if self.grown:
@@ -108,7 +105,10 @@ class SimulationAnswer(Struct, frozen=True, kw_only=True):
 
 
 class _Moment(NamedTuple):
-    """The state after an event. ``others`` have no source, ``gone`` have terminated."""
+    """The pods to simulate after an event.
+
+    ``others`` are pods without a `ReplicatedSource`. ``gone`` are terminated pods.
+    """
 
     workloads: Sequence[SimulatedWorkload]
     others: Sequence[OtherPods]
@@ -120,7 +120,7 @@ class Targets(Struct, frozen=True, kw_only=True):
 
     Attributes:
         pods: By node, the pods on affected nodes and all terminating pods.
-        everything: Whether to simulate the whole cluster or namespace.
+        everything: Whether to simulate all workloads of the cluster or namespace.
         unseen: A line for each skipped object.
     """
 
@@ -176,7 +176,7 @@ class Run(Struct, frozen=True, kw_only=True):
             )
 
     def outcomes(self, what_if: WhatIf) -> Iterator[JointOutcome]:
-        """Yield only the verdict after each event. Raises NotInClusterError."""
+        """Yield only the verdicts after each event. Raises NotInClusterError."""
         for _, moment in self._moments(what_if):
             yield self._played(moment.workloads)
 
@@ -228,7 +228,7 @@ class Run(Struct, frozen=True, kw_only=True):
         return simulate_together(scaled, self.index, self.effort, self.tick).whole
 
     def _played(self, workloads: Sequence[SimulatedWorkload]) -> JointOutcome:
-        """Simulate all workloads together. If too many or undecided, also each alone."""
+        """Simulate all workloads together. If they are too many or undecided, also simulate each alone."""
         batches = sum(len(workload.batches) for workload in workloads)
         if batches > _TOGETHER and self.targets.everything:
             return simulate_separately(undecided(workloads), self.index, self.effort, self.tick)
@@ -241,7 +241,7 @@ class Run(Struct, frozen=True, kw_only=True):
     def _ends(
         self, outcome: JointOutcome, origin: Mapping[str, Explanation]
     ) -> Iterator[tuple[Ending, tuple[SuggestedChange, ...]]]:
-        """The end for each workload that may not fit, or for the last one, with changes."""
+        """Yield an end with helpful changes for each workload that may not fit, else for the last workload."""
         bad = [number for number, verdict in enumerate(outcome.each) if verdict.outcome is not PlacementOutcome.FITS]
         for number in bad[:_MOST_ENDS] if len(outcome.workloads) > 1 and bad else [*range(len(outcome.workloads))][-1:]:
             about = outcome.about(number)

@@ -72,16 +72,17 @@ def sources_of(
 
 
 def add_owners(source: PodSource, index: ClusterIndex) -> None:
-    """Add the owners of the source's pods to the index, for deduced selectors."""
+    """Add the owners of the source's pods to the index. Some selectors are derived from owners."""
     for owner in next_pod(source, index).owners:
         if index.owners.get(owner.api_version, owner.kind, source.namespace, owner.meta.name) is None:
             index.change("ADDED", owner)
 
 
 def sources_in_cluster(type_meta: TypeMeta, raw: Raw, within: Context) -> Iterator[ReplicatedSource]:
-    """Yield the sources of an object of the cluster. Raises as `sources_of`.
+    """Yield the sources of an object of the cluster. An object with a controller has none.
 
-    Objects with a controller have none.
+    Raises:
+        DecodeError: The object does not fit the API's types.
     """
     for source in sources_of(raw, type_meta, within, applied=True):
         workload = source.workload

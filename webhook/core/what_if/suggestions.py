@@ -1,7 +1,7 @@
-"""Suggest changes to make all pods of a workload fit in every order.
+"""Suggest changes after which all pods of a workload fit in every order.
 
-Each change is tested with all pods. A fix of a single pod is tested with its running siblings, and with all pods
-created anew, since a new template replaces them.
+Each change is tested with all pods. A fix for a single pod is tested with the workload's other pods running, and with
+all pods created anew, since a new template replaces them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,12 +40,12 @@ _OF_A_FIX = Effort(states=5_000)  # Some tenths of a second.
 
 
 class SuggestedChange(Struct, frozen=True, kw_only=True):
-    """A change of a field or a whole constraint after which all pods fit.
+    """A changed field, or a changed constraint, after which all pods fit.
 
     Attributes:
         before: The old value. None if absent.
         after: The new value. None if absent.
-        wanted: The number of pods with the change.
+        wanted: The number of pods after the change.
         harms: The trade-offs, in words.
     """
 
@@ -67,7 +67,7 @@ class _Trials:
         self._left = trials_in(_MOST_TRIED, within.cluster)
 
     def fit(self, source: ReplicatedSource | None = None, node: tuple[int, NodeRow] | None = None) -> bool:
-        """Whether all pods fit with another source or node. False after too many trials."""
+        """Whether all pods fit with this source or node instead of the present one. False after too many trials."""
         self._left -= 1
         if self._left < 0:
             return False
@@ -128,7 +128,7 @@ def _of_constraints(trials: _Trials, source: ReplicatedSource, end: Ending) -> I
 
 
 def _of_the_strategy(trials: _Trials, source: ReplicatedSource, end: Ending) -> Iterator[SuggestedChange]:
-    """Allow a missing pod during a rolling update, to delete an old pod first."""
+    """Suggest to allow a missing pod during a rolling update, so the controller deletes an old pod first."""
     strategy = source.workload.strategy or Strategy()
     if end.workload.rollout is None or unavailable_of(source.workload.strategy, source.replicas) or not source.replicas:
         return
@@ -166,7 +166,7 @@ def _of_replicas(
 
 
 def _of_nodes(trials: _Trials, end: Ending) -> Iterator[SuggestedChange]:
-    """Uncordon a node or remove its taints, if a single node is enough."""
+    """Suggest to uncordon a node or remove its taints, if a single node is enough."""
     problem, blocking = end.after.problem, end.after.blocking
     view, tolerations = problem.nodes, problem.pod.pod_spec.tolerations
     lowest = 0
@@ -185,7 +185,7 @@ def _of_nodes(trials: _Trials, end: Ending) -> Iterator[SuggestedChange]:
 
 
 def _opened(row: NodeRow, tolerations: Sequence[Toleration] | None) -> NodeRow | None:
-    """The node without its cordon or its taints. None if this takes several changes.
+    """Return the node without its cordon or its taints. None if this takes several changes.
 
     Taints about a node's state disappear by themselves or after a repair.
     """
@@ -236,7 +236,7 @@ class PlacedReplicas(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """For example ``all 6 replicas then fit in every order``."""
+        """A text such as ``all 6 replicas then fit in every order``."""
         if self.fewest == self.wanted:
             return f"all {plural(self.wanted, 'replica')} then fit in every order"
         if self.most == self.wanted:
@@ -248,7 +248,7 @@ class PlacedReplicas(Struct, frozen=True):
 def replicas_after(
     fixes: Sequence[PodFix], pod: Pod, maker: Workload | None, within: Context
 ) -> tuple[PlacedReplicas | None, ...]:
-    """The effect of each fix of a pod on its workload. None if unknown."""
+    """Return how many pods of the workload fit after each fix of a pod. None where this is unknown."""
     own = None if maker is None else selector_of(maker)
     if maker is None or own is None or len(maker.templates) != 1 or (maker.replicas or 0) < 2:
         return (None,) * len(fixes)
@@ -259,7 +259,7 @@ def replicas_after(
 
 
 def _after(source: PodSource, within: Context) -> PlacedReplicas | None:
-    """The worse of two cases: only missing pods are created, or all pods anew."""
+    """Simulate two cases: only missing pods are created, or all pods anew. Return the worse result."""
     wanted, results = source.workload.replicas or 0, list[PlacedReplicas]()
     for pods in (missing_pods, all_pods_recreated):
         coming = pods(source, wanted, within)

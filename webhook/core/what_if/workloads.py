@@ -22,7 +22,7 @@ from webhook.core.what_if.sources import ReplicatedSource
 class OtherPods(Struct, frozen=True, kw_only=True):
     """Equal pending or evicted pods without a `ReplicatedSource`.
 
-    They belong to the same controller, or to none.
+    They have the same controller, or none of them has a controller.
     """
 
     title: str
@@ -36,7 +36,7 @@ class SimulatedWorkload(PodsToPlace, frozen=True, kw_only=True):
     Attributes:
         stem: The start of its pods' names.
         wanted: The number of all its pods.
-        unadmitted: As in `AdmissionFacts`.
+        unadmitted: See ``unknown`` of `AdmissionFacts`.
         source: The source of the pods. None for `OtherPods`.
     """
 
@@ -49,7 +49,7 @@ class SimulatedWorkload(PodsToPlace, frozen=True, kw_only=True):
 
 
 def simulated_workload(source: ReplicatedSource, within: Context, *, rollout: bool = False) -> SimulatedWorkload:
-    """Return the pods of a source without a node, or with ``rollout`` all of its pods."""
+    """Return a source's pods without a node. With ``rollout``, return all pods of its rolling update."""
     following = coming_pod(source, within)
     if errors := refused(following):
         coming = PodsToPlace(index=within.cluster, unknown=f"{errors[0].title}: {one_line(errors[0].message)}")
@@ -86,7 +86,7 @@ def workload_of_other_pods(pods: OtherPods, within: Context) -> SimulatedWorkloa
 
 
 def rebuilt(workload: SimulatedWorkload, within: Context) -> SimulatedWorkload:
-    """Return the same workload in another cluster."""
+    """Return the same workload for another cluster."""
     if workload.source is not None:
         return simulated_workload(workload.source, within, rollout=workload.rollout is not None)
     batches = tuple(replace(batch, problem=problem_of(batch.problem.pod, within)) for batch in workload.batches)
@@ -94,7 +94,7 @@ def rebuilt(workload: SimulatedWorkload, within: Context) -> SimulatedWorkload:
 
 
 def other_pods(pods: Iterable[Pod], every: Sequence[ReplicatedSource], index: ReadOnlyIndex) -> list[OtherPods]:
-    """Group the pods without a source: equal pods of a controller together."""
+    """Group the pods without a `ReplicatedSource`. Equal pods of the same controller form a group."""
     known = {(source.workload.kind, source.namespace, source.workload.meta.name) for source in every}
     groups: dict[object, OtherPods] = {}
     for pod in pods:

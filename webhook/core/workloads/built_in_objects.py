@@ -16,7 +16,7 @@ IntOrText = int | str
 
 
 class _ApiShape(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Base class of these types, used only for decoding and JSON."""
+    """The base class of these types. They are used only for decoding and for JSON."""
 
 
 class RollingUpdate(_ApiShape, frozen=True):
@@ -67,7 +67,7 @@ class _JobTemplate(_ApiShape, frozen=True):
 
 
 class Spec(JobSpec, frozen=True):
-    """The specs of all built-in kinds together. Fields mean the same in every kind."""
+    """The spec fields of all built-in kinds. A field means the same in every kind."""
 
     replicas: Int32 | None = None
     strategy: StrategyFields | None = None

@@ -1,6 +1,6 @@
 """Labels added to pods by controllers, at binding, or by other webhooks.
 
-Rules must not report a selector on such a label.
+A selector on such a label may match, so rules must not report it.
 
 Source: each project's own code; Kubernetes: deployment/util, controller/history, statefulset/stateful_set_utils.go,
 job/job_controller.go, the PodTopologyLabels admission plugin.
@@ -50,7 +50,7 @@ ADDED_KEYS = frozenset(
 
 
 def may_be_added(workload: Workload, key: str, *, in_template: bool) -> bool:
-    """Whether a pod may have the label without its template, or with another value.
+    """Whether pods may get the label although the template lacks it, or has another value of it.
 
     Kinds from the configuration may add any label, but rarely change a label of the template.
     """
@@ -79,9 +79,9 @@ def _added_to(kind: GroupKind) -> tuple[str, ...] | None:
 
 
 def may_be_created_with(workload: Workload, key: str) -> bool:
-    """Whether new pods may or may not have the label.
+    """Whether it is unknown if new pods have the label.
 
-    The controllers of built-in kinds are known: see `labels_at_creation`.
+    For built-in kinds, `labels_at_creation` has the labels added by the controller.
     """
     if workload.built_in:
         return _among(key, _INJECTED)
@@ -104,7 +104,7 @@ NOT_YET_KNOWN = "not-yet-known"
 def placeholder(workload: Workload, use: str) -> str:
     """Return a placeholder for a value not yet set by the workload's controller.
 
-    It differs between workloads and between uses (``revision``, ``uid``), and no running pod has it.
+    Each workload and each use (``revision``, ``uid``) has another placeholder. No running pod has its value.
     """
     meta = workload.meta
     text = "/".join((use, *workload.group_kind, meta.namespace, meta.name, meta.generate_name, meta.uid))
@@ -117,7 +117,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def labels_at_creation(workload: Workload, template: PodTemplate) -> dict[str, str]:
-    """Return the labels of a template's new pods, with a `placeholder` if unknown.
+    """Return the labels of a template's new pods. An unknown value is a `placeholder`.
 
     Labels from controllers of custom resources are unknown, except for Argo Rollouts.
 
@@ -147,7 +147,10 @@ def name_of(workload: Workload) -> str:
 
 
 def job_of(workload: Workload) -> tuple[str, str]:
-    """Return name and uid of a Job, or of a CronJob's next Job. Source: cronjob/utils.go ``getJobFromTemplate2``."""
+    """Return name and uid of a Job, or of a CronJob's next Job.
+
+    Source: cronjob/utils.go ``getJobFromTemplate2``.
+    """
     if workload.group_kind == CRON_JOB:
         return f"{name_of(workload)}-{NOT_YET_KNOWN}", placeholder(workload, "job")
     return name_of(workload), workload.meta.uid or placeholder(workload, "uid")
@@ -157,7 +160,7 @@ _MAX_ORDINALS = 64  # ordinals compared with a selector; a different one shows u
 
 
 def known_label_values(workload: Workload, key: str) -> tuple[str, ...] | None:
-    """Return the values of a label set by name or ordinal, None if unknown.
+    """Return the possible values of a label set by the pod's name or ordinal. None if unknown.
 
     Source: statefulset/stateful_set_utils.go ``updateIdentity``; batch/job/strategy.go ``generateSelector``.
     """

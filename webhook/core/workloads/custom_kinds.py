@@ -17,7 +17,7 @@ class EmbeddedKind(Struct, frozen=True, kw_only=True, rename="camel"):
     It has a ``template_path``, or a ``constraints_path`` for constraints outside a pod template.
 
     Attributes:
-        pod_labels: Label pairs of its pods.
+        pod_labels: The labels added to its pods, as pairs.
     """
 
     api_version: str
@@ -30,13 +30,14 @@ class EmbeddedKind(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Site(Struct, frozen=True):
-    """One place of pod templates in an object, or of bare constraints outside any.
+    """A place of pod templates in an object, or of bare constraints: constraints outside any pod template.
 
     Attributes:
-        template: The path of the template from the object, empty with bare constraints.
-        replicas: The path of the replicas, from the entry of the last wildcard in ``template``, or from the object.
+        template: The path of the template from the object. Empty with bare constraints.
+        replicas: The path of the replicas. It starts at the entry of the last wildcard in ``template``, or at the
+            object.
         bare_path: The path of the bare constraints.
-        labels: Label pairs added by the operator. ``{name}`` in a value is the object's name.
+        labels: The labels added by the operator, as pairs. ``{name}`` in a value is the object's name.
     """
 
     template: str
@@ -46,7 +47,7 @@ class Site(Struct, frozen=True):
 
     @property
     def prefix(self) -> str:
-        """The path before the pod's ``spec``, empty for a Pod."""
+        """The path before the pod's ``spec``. Empty for a Pod."""
         return f"{self.template}." if self.template else ""
 
     @property
@@ -56,12 +57,12 @@ class Site(Struct, frozen=True):
 
 
 class Layout(Struct, frozen=True):
-    """The paths of one kind's fields, from the object.
+    """The paths of a kind's fields, from the object.
 
     Attributes:
-        whole: The templates are complete pods. Otherwise an operator adds the rest.
-        filled: The key in `operators.FILLS` for constraints completed by the operator, or "".
-        inherits: Pods also get the object's labels.
+        whole: Whether the templates are complete pods. Otherwise an operator adds the rest.
+        filled: The key in `operators.FILLS` for constraints completed by the operator. Empty otherwise.
+        inherits: Whether pods also get the object's labels.
     """
 
     sites: tuple[Site, ...]
@@ -89,7 +90,7 @@ _CHARTS = frozenset(
 
 
 def configured_layout(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...]) -> Layout | None:
-    """Return the layout of a kind from the configuration."""
+    """Return the layout of a kind from the configuration. None if the configuration lacks the kind."""
     for own in embedded:
         if own.kind == kind and own.api_version == api_version:
             bare_path = own.constraints_path or ""
@@ -99,7 +100,7 @@ def configured_layout(api_version: str, kind: str, embedded: tuple[EmbeddedKind,
 
 
 def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, object]]:
-    """List the places of a path with wildcards: path, value, last wildcard's entry."""
+    """Yield each place of a path with wildcards: its path, its value, and the entry of the last wildcard."""
     frontier: list[tuple[tuple[str, ...], object, object]] = [((), value, value)]
     for name, many in _steps(path):
         frontier = [
@@ -111,7 +112,7 @@ def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, ob
 
 
 def path_matches(path: str, steps: tuple[str, ...]) -> bool:
-    """Whether a path with wildcards includes this place. An item's step is ``[0]``."""
+    """Whether a path with wildcards includes the place at ``steps``. The step to a list item is ``[0]``."""
     names = [*_steps(path)]
     return len(names) == len(steps) and all(
         step == name or (many and step.startswith("[") == (name == "[]"))
@@ -142,9 +143,9 @@ def _children(here: object, name: str, *, many: bool) -> Iterator[tuple[str, obj
 
 
 def value_at_layout_path(value: object, path: str | None) -> object:
-    """Return the value at a path of field names without wildcards, or None.
+    """Return the value at a path of field names without wildcards. None if absent.
 
-    `json_edits.value_at` supports list items and keys with dots.
+    For list items and keys with dots, use `json_edits.value_at`.
     """
     if path is None:
         return None
@@ -156,10 +157,10 @@ def value_at_layout_path(value: object, path: str | None) -> object:
 
 
 def holds_chart_values(api_version: str, kind: str) -> bool:
-    """Whether objects of this type hold values of a Helm chart."""
+    """Whether objects of this type contain values of a Helm chart."""
     return (api_version.rpartition("/")[0], kind) in _CHARTS
 
 
 def may_hold_constraints(text: bytes) -> bool:
-    """Whether a text contains any word of constraints, also in a misspelt name."""
+    """Whether the text contains a word from the names of constraint fields, even misspelt."""
     return _HINTS.search(text) is not None

@@ -1,4 +1,4 @@
-"""The fields of a workload kind: pod templates and constraints, by path.
+"""The paths of pod templates and constraints by workload kind.
 
 Source: the API types of k8s.io/api.
 """
@@ -30,25 +30,25 @@ _DECODED: Mapping[GroupKind, type] = {
 
 
 def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether objects of this kind hold whole templates, so pods need no review."""
+    """Whether objects of this kind contain whole templates, so their pods need no review."""
     layout = configured_layout(api_version, kind, embedded)
     return group_kind(api_version, kind) in TEMPLATED if layout is None else layout.whole
 
 
 def makes_kind(api_version: str, kind: str, made: GroupKind, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether the kind's controller creates, or if configured may create, the other."""
+    """Whether the kind's controller creates objects of the kind ``made``. A configured kind may create any kind."""
     layout = configured_layout(api_version, kind, embedded)
     return (made, group_kind(api_version, kind)) in MADE_BY if layout is None else layout.whole
 
 
 def constraint_paths(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> tuple[str, ...]:
-    """Return the constraints' paths in objects of this kind, with wildcards."""
+    """Return the paths of constraints in objects of this kind, with wildcards."""
     layout = configured_layout(api_version, kind, embedded) or layout_of(group_kind(api_version, kind))
     return () if layout is None else tuple(site.constraints for site in layout.sites)
 
 
 def fields_read(stated: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterator[tuple[str, type]]:
-    """List the fields read from a kind: path with wildcards, and decoded type.
+    """Yield the fields read from a kind, each with its path (with wildcards) and its decoded type.
 
     The empty path is the object itself.
     """
@@ -83,6 +83,6 @@ def fields_read(stated: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> It
 
 
 def layout_of(kind: GroupKind) -> Layout | None:
-    """Return the layout of a kind, None without a row."""
+    """Return the layout of a kind. None for a kind without a row."""
     row = KINDS.get(kind)
     return OPERATOR_LAYOUTS.get(kind) if row is None else row.layout

@@ -1,8 +1,8 @@
 """Kinds of workloads: a row for each kind, with all its properties.
 
-Call `traits` for a kind, or use the tables of all kinds below. A new kind is a row here, and a case in
-tests/core/workloads/test_kinds.py. Group and name identify a kind in every version. `operators` has operators' kinds,
-where only constraints and a few labels are known.
+Call `traits` for a kind, or use the tables of all kinds below. To add a kind, add a row here and a case to
+tests/core/workloads/test_kinds.py. Group and name identify a kind in every version. Kinds of operators, with only
+constraints and a few labels known, are in `operators`.
 
 Source: the API types and controllers of k8s.io/kubernetes; the CRDs and controllers of the projects named in the rows.
 """
@@ -41,12 +41,12 @@ CRON_JOB: GroupKind = ("batch", "CronJob")
 
 
 def group_of(api_version: str) -> str:
-    """Return the group of an API version: ``apps`` for ``apps/v1``, "" for core."""
+    """Return the group of an API version: ``apps`` for ``apps/v1``, empty for the core group."""
     return api_version.rpartition("/")[0]
 
 
 def group_kind(api_version: str, kind: str) -> GroupKind:
-    """Return a kind without its version. An owner is the same in every version."""
+    """Return a kind's group and name, without the version."""
     return group_of(api_version), kind
 
 
@@ -57,24 +57,25 @@ class Traits(Struct, frozen=True, kw_only=True):
         layout: The paths of its fields. Built-in kinds are decoded as `built_in_objects` and use only the paths.
         short: kubectl's abbreviation.
         built_in: kube-apiserver validates the templates.
-        reviewed: The webhook reviews it. Kinds made by another reviewed kind can do without.
+        reviewed: The webhook reviews its objects. Kinds made by another reviewed kind need no review.
         selects: Has a selector for the labels of its template.
-        selecting: kube-scheduler uses its selector for default constraints. Without their owner, pods get another.
+        selecting: kube-scheduler uses its selector for default constraints. Pods without their owner get another
+            selector.
         in_replica_sets: Its pods belong to ReplicaSets, each with its own revision.
-        revision: The label with the revision of the template, "" for none. None for unknown.
-        added: Labels of its pods missing from the template, or prefixes with a final "/". None for unknown.
-        replicated: Has equal replicas to spread: not one pod, a pod for each node, or pods that complete.
+        revision: The label with the revision of the template. Empty for none, None for unknown.
+        added: Labels of its pods missing from the template. A final "/" marks a prefix. None for unknown.
+        replicated: Has equal replicas to spread. False for one pod, a pod for each node, or pods that complete.
         serves: Its replicas run until deleted.
         rolls: A new template replaces the pods step by step.
-        surges: True if a rolling update adds maxSurge pods, False if none. None for other ways.
-        restarts: ``kubectl rollout restart`` supports it.
+        surges: Whether a rolling update adds maxSurge pods. None for other update strategies.
+        restarts: ``kubectl rollout restart`` supports the kind.
         replaces: Replaces pods on lost nodes.
         ordered: Its pods have ordinals and their own claims.
-        on_every_node: One pod for each node.
+        on_every_node: Runs one pod on each node.
         completes: Its pods complete.
         keeps_pods: After a change of the template, old pods remain (True) or may remain (None).
         selector_first: kube-apiserver validates the template only with a valid selector.
-        makes: Kinds created from its templates, with an owner reference.
+        makes: The kinds created from its templates, with an owner reference.
     """
 
     layout: Layout
@@ -344,7 +345,7 @@ _SCALED_RESOURCES = {(kind[0], resource_name(kind)): kind for kind in SCALED}
 
 
 def scaled_kind(group: str, resource: str) -> GroupKind | None:
-    """Return the kind in `SCALED` with this resource, or None."""
+    """Return the kind in `SCALED` with this resource. None if no kind has it."""
     return _SCALED_RESOURCES.get((group, resource))
 
 

@@ -1,7 +1,7 @@
 """Custom resources of operators: constraint paths, and labels of their pods.
 
-The operator adds the rest of the pods, so rules judge only the constraints and these labels. The objects created by the
-operator (StatefulSets, pods) are reviewed as well.
+The operator adds the other fields of the pods, so rules judge only the constraints and these labels. The objects
+created by the operator (StatefulSets, pods) are reviewed as well.
 
 Source: the types and label functions of the projects that are named above each group.
 """
@@ -24,7 +24,7 @@ def _made(*sites: Site, filled: str = "", inherits: bool = False) -> Layout:
 
 
 def _bare(path: str, labels: _Labels = (), replicas: str | None = None) -> Site:
-    """Describe constraints in this mapping, outside any pod template."""
+    """Return the site of constraints in the mapping at ``path``, outside any pod template."""
     return Site("", replicas, f"{path}.{CONSTRAINTS}", labels)
 
 
@@ -35,7 +35,7 @@ def _prometheus(name: str, own: str) -> Layout:
 
 
 def _strimzi(kind: str, *components: tuple[str, str]) -> Layout:
-    """Describe components, each with its template's path and its pods' name suffix."""
+    """Return the layout of components. Each has its template's path and the suffix of its pods' names."""
     labels = (("strimzi.io/cluster", "{name}"), ("strimzi.io/kind", kind))
     return _made(*(_bare(path, (*labels, ("strimzi.io/name", f"{{name}}-{suffix}"))) for path, suffix in components))
 

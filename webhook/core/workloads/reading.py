@@ -1,4 +1,4 @@
-"""Read workloads: an object's pod templates, and its other fields for rules.
+"""Read workloads: an object's pod templates, and the other fields needed by rules.
 
 Built-in kinds are decoded in one typed pass. For custom resources, `Layout` has the paths (`operators` has more).
 
@@ -48,9 +48,9 @@ from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, 
 
 
 def reaches_template(workload: Workload) -> bool:
-    """Whether kube-apiserver's validation reaches the pod template.
+    """Whether kube-apiserver validates the pod template.
 
-    Some kinds stop at an invalid selector. An absent or empty one does not stop them.
+    For some kinds, an invalid selector stops the validation before the template. An absent or empty selector does not.
 
     Source: apps/validation/validation.go ``ValidateDeploymentSpec``, ``ValidateReplicaSetSpec``,
     ``ValidateStatefulSetSpec``.
@@ -59,7 +59,7 @@ def reaches_template(workload: Workload) -> bool:
 
 
 def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
-    """Whether kube-apiserver leaves a built-in kind's pod template unvalidated.
+    """Whether kube-apiserver of this release never validates the kind's pod template.
 
     Source: apps/validation/validation.go ``ValidatePodTemplateSpecForStatefulSet`` of 1.33 and 1.34.
     """
@@ -89,16 +89,19 @@ def read_workload(
     api_version: str | None = None,
     kind: str | None = None,
 ) -> Workload | None:
-    """Read the object as a workload, None for a kind without pod templates.
+    """Read the object as a workload. None for a kind without pod templates.
 
         >>> read_workload(b'{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}}').meta.name
         'web'
 
-    ``raw`` is JSON text or parsed JSON. ``embedded`` are custom kinds from the configuration. ``api_version`` and
-    ``kind`` are the object's, if already known.
+    Args:
+        raw: JSON text or parsed JSON.
+        embedded: Custom kinds from the configuration.
+        api_version: The object's apiVersion, if already known.
+        kind: The object's kind, if already known.
 
     Raises:
-        DecodeError: If the object does not fit the API's types. For a custom resource, only constraints count.
+        DecodeError: The object does not fit the API's types. For a custom resource, only constraints matter.
     """
     if api_version is None or kind is None:
         stated = stated_type(raw)
@@ -113,7 +116,7 @@ def read_workload(
 
 
 def reduce_spec(spec: bytes, annotations: Container[str]) -> bytes:
-    """Reduce a built-in kind's spec to the fields of `read_workload`, as JSON.
+    """Return the fields of a built-in kind's spec that `read_workload` reads, as JSON.
 
     Of the template's annotations, only ``annotations`` remain. A spec of the wrong type becomes empty.
     """
@@ -131,10 +134,10 @@ def reduce_spec(spec: bytes, annotations: Container[str]) -> bytes:
 def read_exactly(
     raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, version: KubernetesVersion = RECORDED
 ) -> tuple[bytes | Raw | Mapping[str, object], tuple[str, ...]]:
-    """Return an object as kept by kube-apiserver, with strict decoding's warnings.
+    """Return the object as kept by kube-apiserver, and the warnings of its strict decoding.
 
-    Slower than `read_workload`: it checks every field, not only the model's. Objects of other kinds are returned
-    unchanged. DecodeError has kube-apiserver's message.
+    This is slower than `read_workload`, because it checks every field, known to rules or not. Objects of other kinds
+    are returned unchanged. DecodeError has kube-apiserver's message.
     """
     group, _, of_group = (stated.api_version or "").rpartition("/")
     if of_group != "v1" or (group, stated.kind) not in BUILT_IN_KINDS:
@@ -150,7 +153,7 @@ def read_exactly(
 
 
 def stated_type(raw: bytes | Raw | Mapping[str, object]) -> TypeMeta:
-    """Read the apiVersion and kind of an object, or raise DecodeError."""
+    """Read the apiVersion and kind of an object. Raises DecodeError."""
     if isinstance(raw, bytes | Raw):
         return type_of(bytes(raw))
     try:
@@ -160,7 +163,7 @@ def stated_type(raw: bytes | Raw | Mapping[str, object]) -> TypeMeta:
 
 
 def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
-    """Read the metadata of any object, empty if invalid. Never raises."""
+    """Read the metadata of any object. Invalid metadata are empty. Never raises."""
     try:
         named = _NAMED.decode(raw) if isinstance(raw, bytes | Raw) else converted(raw, Named)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -169,7 +172,7 @@ def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
 
 
 def parse_object(raw: bytes | Raw | Mapping[str, object]) -> object:
-    """Parse the JSON of an object, or raise DecodeError."""
+    """Parse the JSON of an object. Raises DecodeError."""
     if not isinstance(raw, bytes | Raw):
         return raw
     try:
@@ -249,7 +252,7 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
 
 
 def _at_once(job: built_in_objects.JobSpec, status: built_in_objects.JobStatus | None) -> int | None:
-    """Return the Job's pods that run at once, None if unlimited. Source: job/job_controller.go ``manageJob``."""
+    """Return how many of the Job's pods run at once. None if unlimited. Source: job/job_controller.go ``manageJob``."""
     if status is not None and status.has_ended:
         return 0
     done = (status and status.succeeded) or 0
@@ -301,7 +304,7 @@ def _walk(value: object, api_version: str, kind: GroupKind, layout: Layout) -> W
 
 
 def _given_labels(templates: tuple[Template, ...]) -> LabelSelector | None:
-    """Select the labels added by the operator, if all pods get the same."""
+    """Return a selector for the labels added by the operator. None if templates have different labels."""
     labels = templates[0].template.labels if templates else {}
     same = labels and all(template.template.labels == labels for template in templates)
     return LabelSelector(match_labels=labels) if same else None
@@ -324,7 +327,6 @@ def _templates(value: object, layout: Layout, meta: ObjectMeta) -> Iterator[Temp
 
 
 def _decode_bare(found: object, path: tuple[str, ...]) -> PodTemplate:
-    """Decode bare constraints as a pod template, or raise DecodeError."""
     try:
         constraints = converted(found, tuple[OperatorConstraint, ...])
     except msgspec.ValidationError:
@@ -355,8 +357,8 @@ def _operated(template: PodTemplate, site: Site, layout: Layout, meta: ObjectMet
 def _decode_template(template: object, path: tuple[str, ...]) -> PodTemplate:
     """Decode a template inside a custom resource.
 
-    With another field of the wrong type, only labels, annotations and constraints are read. Its controller may accept
-    it.
+    If another field has the wrong type, read only labels, annotations and constraints. The operator may accept the
+    template.
     """
     try:
         return converted(template, PodTemplate)

@@ -1,13 +1,13 @@
 """kube-apiserver's errors about the pods of an accepted workload.
 
 kube-apiserver validates templates less strictly than pods. It merges matchLabelKeys into the selectors of a created Pod
-(constraints since 1.34, pod affinity since 1.31), never of a template. So a key in both, or a repeated one, passes in
-the template and fails in every pod. Before 1.34, most of a StatefulSet's template is not validated. Labels added by
-controllers, and labels in templates of custom resources, are not validated either.
+(constraints since 1.34, pod affinity since 1.31), but not of a template. A repeated key, or a key in both fields,
+therefore passes in the template and fails in every pod. Before 1.34, most of a StatefulSet's template is not validated.
+Labels added by controllers, and labels in templates of custom resources, are not validated either.
 
     Workload -> labels_at_creation -> the pod's labels -> validation, as of a created Pod
 
-This webhook never injects a field that kube-apiserver refuses: `inject` validates the result.
+The webhook never injects a field refused by kube-apiserver: `inject` validates the result.
 
 Source: pkg/apis/core/validation validation.go ``ValidatePodCreate`` and ``ValidatePodTemplateSpec``.
 """
@@ -36,15 +36,15 @@ _VALUE = re.compile(r"\[\d+\]\.labelSelector\.matchExpressions\[(\d+)\]")
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """One error of a future pod.
+    """An error about a future pod.
 
     Attributes:
         error: The error, with the pod's paths.
         path: The path of the cause in the workload.
-        index: The constraint's index, None for other errors.
-        term: The pod affinity term, None for other errors.
-        late: The workload itself passes kube-apiserver and the rules about its errors, and no other refusal has this
-            cause.
+        index: The constraint's index. None for other errors.
+        term: The pod affinity term. None for other errors.
+        late: Whether only this refusal reports the cause: the workload itself passes kube-apiserver and all other
+            rules.
     """
 
     error: FieldError
@@ -73,7 +73,7 @@ def refusals(workload: Workload, template: Template, version: KubernetesVersion)
 def _label_refusals(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
-    """List errors of the template's and the name's labels.
+    """Yield errors about the labels of the template, and about labels made from the workload's name.
 
     Source: meta/v1/validation/validation.go ``ValidateLabels``.
     """
@@ -89,7 +89,10 @@ def _label_refusals(
 
 
 def terms_with_label_keys(spec: PodSpec) -> Iterator[tuple[str, PodAffinityTerm, LabelSelector]]:
-    """List terms with matchLabelKeys: path, term, selector. Source: core/pod/strategy.go ``mutatePodAffinity``."""
+    """Yield each pod affinity term with matchLabelKeys: its path, the term, its selector.
+
+    Source: core/pod/strategy.go ``mutatePodAffinity``.
+    """
     if spec.affinity is None:
         return
     for name, affinity in (
@@ -111,7 +114,7 @@ def terms_with_label_keys(spec: PodSpec) -> Iterator[tuple[str, PodAffinityTerm,
 def _affinity_refusals(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
-    """List keys repeated in a term's selector. Nothing else of a term is validated.
+    """Yield errors about matchLabelKeys repeated in a term's selector. No other field of a term is validated.
 
     Source: core/validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``.
     """
@@ -156,7 +159,7 @@ def _constraint_refusals(
 
 
 def _is_merged(rest: str, selector: LabelSelector | None) -> bool:
-    """Whether the error is about a requirement merged from a label."""
+    """Whether the error is about a requirement that kube-apiserver merged into the selector."""
     value = _VALUE.match(rest)
     written = (selector.match_expressions if selector else None) or ()
     return value is not None and int(value[1]) >= len(written)

@@ -1,4 +1,4 @@
-"""Rolling updates: their additional and missing pods, and the skew left behind."""
+"""Rolling updates: how many pods they add, how many may be missing, and the skew afterwards."""
 
 from webhook.core.workloads.built_in_objects import IntOrText
 from webhook.core.workloads.workload import Strategy
@@ -10,9 +10,7 @@ _DEFAULT = "25%"  # also for maxUnavailable
 
 
 def surge_of(strategy: Strategy | None, replicas: int) -> int:
-    """Return the pods above ``replicas`` during a rolling update.
-
-    Recreate and invalid text count as 0.
+    """Return how many pods above ``replicas`` a rolling update may run. Recreate and invalid text count as 0.
 
     Source: deployment/util/deployment_util.go ``ResolveFenceposts``: a percentage of maxSurge rounds up.
     """
@@ -23,7 +21,7 @@ def surge_of(strategy: Strategy | None, replicas: int) -> int:
 
 
 def unavailable_of(strategy: Strategy | None, replicas: int) -> int:
-    """Return the pods that may be missing during a rolling update, all with Recreate.
+    """Return how many pods may be missing during a rolling update. With Recreate, all of them.
 
     Source: deployment/util/deployment_util.go ``ResolveFenceposts``: a percentage of maxUnavailable rounds down, and is
     1 where both are 0.
@@ -35,7 +33,7 @@ def unavailable_of(strategy: Strategy | None, replicas: int) -> int:
 
 
 def unavailable_ordinals(strategy: Strategy | None, replicas: int) -> int:
-    """Return a StatefulSet's pods that may be missing during an update, at least 1.
+    """Return how many of a StatefulSet's pods may be missing during an update, at least 1.
 
     Source: statefulset/stateful_set_utils.go ``getStatefulSetMaxUnavailable``.
     """
@@ -44,7 +42,7 @@ def unavailable_ordinals(strategy: Strategy | None, replicas: int) -> int:
 
 
 def _hundredths(written: IntOrText | None, replicas: int) -> int:
-    """Convert pods or a percentage to hundredths of a pod, other text to 0."""
+    """Convert a number of pods or a percentage to hundredths of a pod. Other text counts as 0."""
     if isinstance(written, int):
         return max(written, 0) * 100
     percent = (written or _DEFAULT).removesuffix("%")

@@ -11,11 +11,11 @@ from webhook.core.workloads.kinds import POD, REPLICATION_CONTROLLER, GroupKind,
 
 
 class Template(Struct, frozen=True, kw_only=True):
-    """One pod template of an object, or a Pod itself.
+    """A pod template of an object, or a Pod itself.
 
     Attributes:
         path: The prefix of ``spec`` and ``metadata`` in paths: "" for a Pod, ``spec.template.`` for a Deployment.
-        replicas: Pods from this template, None if the object has no number.
+        replicas: The number of pods from this template. None if the object has no number.
         bare_path: The path of constraints outside any pod template.
     """
 
@@ -26,12 +26,12 @@ class Template(Struct, frozen=True, kw_only=True):
 
     @property
     def constraints_path(self) -> str:
-        """The path of its constraints."""
+        """The path of the template's constraints."""
         return self.bare_path or f"{self.path}spec.{CONSTRAINTS}"
 
 
 class Strategy(Struct, frozen=True, kw_only=True):
-    """An object's update strategy as written. Absent fields are None, not defaults."""
+    """An object's update strategy as written. Absent fields are None, without defaults."""
 
     type: str | None = None
     max_surge: built_in_objects.IntOrText | None = None
@@ -40,10 +40,10 @@ class Strategy(Struct, frozen=True, kw_only=True):
 
 
 class ClaimTemplates(Struct, frozen=True):
-    """A StatefulSet's claims. The pod ``web-0`` has a claim ``<name>-web-0`` for each.
+    """A StatefulSet's claim templates. For each name, the pod ``web-0`` has a claim ``<name>-web-0``.
 
     Attributes:
-        classes: The storage class of each claim, or "".
+        classes: The storage class of each claim. Empty without a class.
         requests: The requests of each claim.
     """
 
@@ -56,19 +56,19 @@ class Workload(Struct, frozen=True, kw_only=True):
     """A pod, or an object with pod templates.
 
     Attributes:
-        traits: The properties of its kind, looked up once: about ten rules use them in every review.
+        traits: The properties of its kind.
         selector: The object's ``spec.selector``.
-        built_in: kube-apiserver validates the templates.
-        suspended: It creates no pods at present.
-        paused: It creates no pods of a new template.
-        group: The group of ``api_version``, empty for core.
+        built_in: Whether kube-apiserver validates the templates.
+        suspended: Whether it creates no pods at present.
+        paused: Whether it creates no pods of a new template.
+        group: The group of ``api_version``. Empty for the core group.
         late_labels: Label keys added to some pods by the controller, as written in the object.
-        first_ordinal: Of a StatefulSet: the number in the first pod's name.
-        parallel: The pods of a StatefulSet do not wait for one another.
-        indexed: Each pod of a Job has a completion index.
-        manual_selector: kube-apiserver generates no labels for the Job.
-        grouped: The pods of a Job form one PodGroup.
-        whole: The templates are complete pods. Otherwise only constraints and some labels are known.
+        first_ordinal: For a StatefulSet, the number in the first pod's name.
+        parallel: Whether the pods of a StatefulSet do not wait for each other.
+        indexed: Whether each pod of a Job has a completion index.
+        manual_selector: Whether kube-apiserver generates no labels for the Job.
+        grouped: Whether the pods of a Job form a PodGroup.
+        whole: Whether the templates are complete pods. Otherwise only constraints and some labels are known.
     """
 
     api_version: str
@@ -94,7 +94,7 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     @property
     def group_kind(self) -> GroupKind:
-        """Its kind without the version."""
+        """The group and name of its kind, without the version."""
         return self.group, self.kind
 
     @property
@@ -104,17 +104,17 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     @property
     def is_pod(self) -> bool:
-        """Whether it is a pod itself."""
+        """Whether the object is a Pod."""
         return self.kind == POD[1] and self.group == POD[0]
 
 
 def namespace_of(stated: str, otherwise: str = "") -> str:
-    """Return the namespace of an object: its own, the caller's, or kubectl's."""
+    """Return the object's own namespace, else the caller's ``otherwise``, else kubectl's default."""
     return stated or otherwise or DEFAULT_NAMESPACE
 
 
 def selector_of(workload: Workload) -> Selector | None:
-    """Compile the workload's selector, with None if absent or invalid."""
+    """Compile the workload's selector. None if absent or invalid."""
     written = workload.selector
     if written is None and workload.group_kind == REPLICATION_CONTROLLER and workload.templates:
         return selector_from_labels(workload.templates[0].template.labels)
@@ -122,6 +122,6 @@ def selector_of(workload: Workload) -> Selector | None:
 
 
 def compiled(written: LabelSelector | None) -> Selector | None:
-    """Compile a workload's selector, with None if empty or invalid."""
+    """Compile a workload's selector. None if empty or invalid."""
     selector = valid_selector(written)
     return selector if selector is not None and selector.requirements else None

@@ -331,7 +331,8 @@ def test_what_cannot_be_planned_says_the_nearest_that_can():
         "Delivered": ("False", "NoPlan"),
     }
     assert status.condition("Planned").message == (
-        "the caps allow only 2 in a and 2 in b: 4 of 6 pods; the nearest that fits: at most 3 of 6 pods in a zone"
+        "the caps allow only 2 in a and 2 in b: 4 of 6 pods; the smallest change that fits: at most 3"
+        " of 6 pods in a zone"
     )
     assert status.workloads == ()
 

@@ -428,7 +428,7 @@ class TestRollouts:
         assert line.startswith("warn some orders of a rollout place ")
         assert line.endswith("; nodeTaintsPolicy: Honor always places 7")
         [judged] = [each for each in examined(manifest, FULL, index=index).findings if each.finding.rule == ROLLOUT]
-        assert "off a0" in judged.finding.detail
+        assert "a0 (pod deleted)" in judged.finding.detail
 
     def test_for_which_preemption_may_make_room_are_a_note(self):
         index = cluster(self.HELD)

@@ -63,10 +63,10 @@ class ObservedGroup(Struct, frozen=True, kw_only=True):
 
     Attributes:
         group: The group.
-        generation: The generation of its spec.
-        members: Its workloads.
-        pods: The selected pods, without finished and terminating ones.
-        older: The older groups of its namespace. None for an unreadable one.
+        generation: The generation of the group's spec.
+        members: The workloads of the group.
+        pods: The pods selected by the group, without finished and terminating pods.
+        older: The older groups of the namespace. None for an unreadable group.
         within: The policy, and the cluster with these pods.
     """
 
@@ -79,13 +79,13 @@ class ObservedGroup(Struct, frozen=True, kw_only=True):
 
 
 class _Planned(NamedTuple):
-    """A plan as the status stores it.
+    """A plan in the form of the status.
 
     Attributes:
         workloads: The workloads with their fields.
         revision: The revision of the fields.
         derived: The judged plan.
-        held: The changes that a new plan would make. Empty if the plan is the new one.
+        held: The changes by a new plan that waits for a change of the spec. Empty if no plan waits.
     """
 
     workloads: tuple[PlannedWorkload, ...]
@@ -142,7 +142,7 @@ def assess(seen: ObservedGroup, before: SpreadGroupStatus) -> SpreadGroupStatus:
 
 
 def _refusal(seen: ObservedGroup) -> tuple[str, str] | None:
-    """Why the group gets no plan: reason and message of the condition. None if it gets a plan."""
+    """Return why the group gets no plan: reason and message of the condition. None if it gets a plan."""
     group = seen.group
     most = group.plan_for * group.pods_per_shard
     if group.pods == 1:
@@ -207,7 +207,7 @@ def _taken(seen: ObservedGroup, before: SpreadGroupStatus, derived: PlanResult) 
 
 
 def _held(seen: ObservedGroup, before: SpreadGroupStatus, kept: PlanResult, fresh: PlanResult) -> _Planned:
-    """Keep the stored plan. Describe the new plan, which replaces it when the spec changes."""
+    """Keep the stored plan, and describe the new plan. The new plan replaces the stored plan when the spec changes."""
     group, plan = seen.group, fresh.plan
     if plan is None or plan.verdict is not PlacementOutcome.FITS:
         return _Planned(before.workloads, before.revision, kept)
@@ -238,7 +238,7 @@ def _workloads(seen: ObservedGroup, plan: GroupPlan) -> Iterator[PlannedWorkload
 
 
 def _revision(group: Group, workloads: Sequence[PlannedWorkload], before: SpreadGroupStatus) -> str:
-    """The old revision, unless the fields of a known shard change."""
+    """Return the old revision while the fields of all known shards stay the same, else a new revision."""
     old, new = stored_of(group, before.workloads), stored_of(group, workloads)
     common = old.zones.keys() & new.zones.keys()
     same = (old.constraints, old.apart) == (new.constraints, new.apart)
@@ -259,7 +259,7 @@ def _is_guarded(group: Group, pod: Pod, stored: StoredPlan) -> bool:
 
 
 def _lacking(seen: ObservedGroup, stored: StoredPlan) -> int:
-    """How many workloads lack these fields and would restart."""
+    """Count the workloads without these fields. They would restart."""
     return sum(
         not _is_guarded(seen.group, member.pod, stored) for member in seen.members if member.shard in stored.zones
     )
@@ -284,7 +284,7 @@ def _plan_conditions(planned: _Planned, seen: ObservedGroup) -> list[DatedCondit
     group, derived, plan = seen.group, planned.derived, planned.derived.plan
     if not planned.workloads or plan is None or plan.verdict is PlacementOutcome.NO_FIT:
         why = "; ".join(derived.reasons) or ("no order places all pods" if plan else "its fields break a cap")
-        nearest = f"; the nearest that fits: {'; or '.join(derived.nearest)}" if derived.nearest else ""
+        nearest = f"; the smallest change that fits: {'; or '.join(derived.nearest)}" if derived.nearest else ""
         kept = planned.held or f"revision {planned.revision} stays, but not all pods fit: {why}"
         return [
             _condition(PLANNED, _YES, "RevisionHeld" if planned.held else "Kept", kept)
@@ -306,7 +306,7 @@ def _plan_conditions(planned: _Planned, seen: ObservedGroup) -> list[DatedCondit
 
 
 def _unexpected(planned: Sequence[PlannedWorkload], members: Sequence[GroupMember]) -> str:
-    """The number of unexpected shards, in words. Empty if none."""
+    """Return the number of unexpected shards as a text. Empty if there are none."""
     more = len({member.shard for member in members} - {workload.shard for workload in planned})
     return f"{plural(more, 'shard')} beyond the expected number, without a plan" if more else ""
 
@@ -323,7 +323,6 @@ def _guarantee(key: str, guarantee: CapGuarantee) -> str:
 
 
 def _verdicts(plan: GroupPlan) -> Iterator[DatedCondition]:
-    """The conditions Fits and CannotGetStuck."""
     if plan.verdict is PlacementOutcome.FITS:
         reason, text = _PROOFS[plan.proof]
         yield _condition(FITS, _YES, "EveryOrder", "every order places all pods")

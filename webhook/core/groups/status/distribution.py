@@ -26,9 +26,9 @@ class CapUsage(Struct, frozen=True, kw_only=True):
 
     Attributes:
         cap: The cap.
-        most: The most pods that it allows in a domain.
+        most: The most pods in a domain by this cap.
         domains: The pods in each of the fullest domains.
-        more: The number of other domains.
+        more: The number of domains not in ``domains``.
         uncounted: The number of pods outside all domains, on nodes without the label.
     """
 
@@ -45,12 +45,12 @@ class CapUsage(Struct, frozen=True, kw_only=True):
 
     @property
     def fullest(self) -> int:
-        """The pods of the fullest domain."""
+        """The number of pods in the fullest domain."""
         return max(self.domains.values(), default=0)
 
     @property
     def written(self) -> Distribution:
-        """The usage as part of the status."""
+        """The usage in the form of the status."""
         return Distribution(
             topology_key=self.cap.topology_key,
             selector=self.cap.selector,
@@ -61,7 +61,7 @@ class CapUsage(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The exceeded domains in words, without names of nodes: ``zone a 3 pods, at most 2``."""
+        """The domains above the cap in words, without names of nodes: ``zone a 3 pods, at most 2``."""
         key, suffix = (
             self.cap.topology_key,
             f" of {compile_selector(self.cap.selector).text}" if self.cap.selector else "",
@@ -74,7 +74,7 @@ class CapUsage(Struct, frozen=True, kw_only=True):
 
 
 def cap_usages(group: Group, pods: Sequence[Pod], view: NodeView) -> tuple[CapUsage, ...]:
-    """The usage of each cap. Among caps for the same pods and key, only the lowest."""
+    """Return the usage of each cap. Of several caps for the same pods and key, only the lowest."""
     lowest: dict[tuple[str, str | None, bool], CapUsage] = {}
     for cap in group.caps:
         usage = _spread(group, cap, pods, view)
@@ -101,7 +101,7 @@ def _spread(group: Group, cap: Cap, pods: Sequence[Pod], view: NodeView) -> CapU
 
 
 def _domain(pod: Pod, column: Column, view: NodeView) -> str | None:
-    """The pod's domain. A node without a hostname label counts by its name."""
+    """Return the pod's domain. For hostname, a node without the label counts by its name. None without a domain."""
     name = pod.pod_spec.node_name or ""
     slot = view.slots.get(name)
     if slot is None:
@@ -118,7 +118,7 @@ def _is_uncounted(pod: Pod, column: Column, view: NodeView) -> bool:
 def propose_moves(
     group: Group, usages: Sequence[CapUsage], pods: Sequence[Pod], zones: Mapping[str, Sequence[str]], view: NodeView
 ) -> tuple[ProposedMove, ...]:
-    """Propose moves that bring domains down to their enforced caps, the newest pods first, while zones have room.
+    """Propose moves of pods out of domains above their enforced caps, newest pods first, while zones have room.
 
     ``zones`` are the pins of the shards, by the value of the shard label.
     """
@@ -152,7 +152,7 @@ def _moves_of(
 
 
 class _CrowdedDomain(NamedTuple):
-    """A domain with too many pods, the newest first, and the number to move."""
+    """A domain with too many pods. ``pods`` has the newest first, ``excess`` is the number to move."""
 
     name: str
     pods: Sequence[Pod]
@@ -161,7 +161,7 @@ class _CrowdedDomain(NamedTuple):
 
 
 def _sources(usage: CapUsage, pods: Sequence[Pod], view: NodeView) -> Iterator[_CrowdedDomain]:
-    """The domains above their cap, then nodes without the label."""
+    """Yield the domains above the cap, then nodes without the label."""
     key, newest = usage.cap.topology_key, sorted(pods, key=_age, reverse=True)
     column = view.column(key)
     for domain, many in usage.above.items():
@@ -174,7 +174,6 @@ def _sources(usage: CapUsage, pods: Sequence[Pod], view: NodeView) -> Iterator[_
 
 
 def _has(group: Group, of_shard: Counter[tuple[str | None, str | None]], zone: str, shard: str) -> bool:
-    """Whether the shard already has its pod in the zone."""
     return group.keeps_zones_apart and of_shard[zone, shard] > 0
 
 

@@ -1,4 +1,4 @@
-"""The status of a SpreadGroup, as the controller writes it and reads it again."""
+"""The JSON form of a SpreadGroup's status."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ class Distribution(_StatusPart, frozen=True):
 
 
 class ProposedMove(_StatusPart, frozen=True):
-    """A move that brings a domain closer to its cap: delete the pod, and let its replacement go elsewhere.
+    """A move out of a domain above its cap: delete the pod, so its replacement goes elsewhere.
 
     Attributes:
         pod: The pod's name.
@@ -49,7 +49,7 @@ class ProposedMove(_StatusPart, frozen=True):
 
 
 class Unguarded(_StatusPart, frozen=True):
-    """The number of pods without the fields of the plan, and the first names."""
+    """The number of pods without the fields of the plan, and the names of the first of these pods."""
 
     count: int = 0
     pods: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class SpreadGroupStatus(_StatusPart, frozen=True):
     unguarded: Unguarded = Unguarded()
 
     def condition(self, kind: str) -> DatedCondition:
-        """The condition of this type. An empty one if absent."""
+        """Return the condition of this type. If absent, return an empty condition."""
         return next((condition for condition in self.conditions if condition.type == kind), DatedCondition())
 
 
@@ -79,7 +79,7 @@ class GroupWithStatus(NamedTuple):
 
 
 def read_status(value: object) -> SpreadGroupStatus:
-    """Read the status of an object. An empty status if it is absent or unreadable."""
+    """Read the status of an object. Return an empty status if it is absent or unreadable."""
     try:
         return converted(value, SpreadGroupStatus)
     except msgspec.ValidationError:

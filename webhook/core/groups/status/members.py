@@ -32,9 +32,9 @@ class GroupMember(Struct, frozen=True, kw_only=True):
 
     Attributes:
         workload: The workload.
-        shard: The value of its shard label.
-        pod: Its next pod, as the scheduler gets it.
-        pods: Its desired number of pods.
+        shard: The value of the workload's shard label.
+        pod: The workload's next pod, as the scheduler gets it.
+        pods: The desired number of pods.
     """
 
     workload: Workload
@@ -96,7 +96,7 @@ def shards_in_cluster(
 
 
 def duplicate_shards(members: Iterable[GroupMember]) -> str:
-    """Name workloads that run pods of the same shard, or have the same name. Empty if none."""
+    """Return the names of workloads with the same shard or the same name as another. Empty if there are none."""
     given = [*members]
     names, kinds = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for member in given:
@@ -118,7 +118,6 @@ def duplicate_shards(members: Iterable[GroupMember]) -> str:
 
 
 def _largest(members: Iterable[GroupMember]) -> Iterable[GroupMember]:
-    """The largest workload for each value of the shard label."""
     largest = dict[str, GroupMember]()
     for member in sorted(members, key=lambda member: (-member.pods, member.name)):
         largest.setdefault(member.shard, member)
@@ -133,7 +132,7 @@ def _settled(group: Group, shard: Shard, stored: Mapping[str, Sequence[str]]) ->
 
 
 def _zones_of(counts: Counts, column: Column) -> tuple[str, ...]:
-    """The zones with pods, the fullest first."""
+    """Return the zones of these pods, the zone with most pods first."""
     held = Counter[str]()
     for slot, pods in counts.items():
         if slot < len(column.domain_of) and column.domain_of[slot] >= 0:  # A node can be deleted, or without a zone.
@@ -142,7 +141,6 @@ def _zones_of(counts: Counts, column: Column) -> tuple[str, ...]:
 
 
 def _zones_of_volumes(group: Group, member: GroupMember, index: ReadOnlyIndex) -> list[str]:
-    """The zones of the volumes that pin the shard's pods."""
     workload, column = member.workload, index.nodes.view().column(group.zone_key)
     numbers = range(workload.first_ordinal, workload.first_ordinal + member.pods)
     known = ordinals(index, group.namespace, workload.meta.name, workload.claims or _NO_CLAIMS, numbers)
@@ -174,7 +172,7 @@ def _first_shard(group: Group) -> Shard:
 
 
 def _shard_like(group: Group, like: Shard, name: str, value: str) -> Shard:
-    """Copy a shard with another value of the shard label, also in its selectors."""
+    """Copy a shard with another value of the shard label, in labels and selectors."""
     old = like.pod.labels.get(group.shard_label, "")
     fields = Fields(like.pod.pod_spec.constraints, like.pod.pod_spec.affinity)
     written = replace_label_value({"fields": plain(fields)}, group.shard_label, old, value)["fields"]

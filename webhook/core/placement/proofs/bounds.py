@@ -64,7 +64,7 @@ def reachable_minimum(cells: Mapping[DomainState, int], limit: SkewLimit) -> int
 
 
 def addable(cells: Mapping[DomainState, int], limit: SkewLimit) -> int | None:
-    """How many pods a constraint admits, exactly, in every order. None if unlimited.
+    """Return exactly how many pods a constraint admits in every order. None if unlimited.
 
     ``cells`` has the number of domains in each state.
     """
@@ -109,7 +109,7 @@ def _reaches(homes: Sequence[PinnedDomain], level: int, free: int) -> bool:
 
 @lru_cache(maxsize=1024)  # Zones differ by their names more than by these numbers.
 def stranded(replicas: int, max_skew: int, staying: int, lost: int, *, pinned: bool) -> int:
-    """The fewest pods without a node after a loss of domains that still count.
+    """Return the fewest pods without a node after a loss of domains that still count.
 
     The lost domains count with 0 pods. Before, the replicas were spread in any way allowed by maxSkew. The result is 0
     without a proof.
@@ -141,7 +141,7 @@ def stranded(replicas: int, max_skew: int, staying: int, lost: int, *, pinned: b
 
 
 def _left(replicas: int, level: int, max_skew: int, staying: int, lost: int) -> int:
-    """The most pods running after the loss, replacements included, from this minimum."""
+    """Return the most pods that can run after the loss, with replacements, if the global minimum was ``level``."""
     survivors = replicas - max(level * lost, replicas - (level + max_skew) * staying)
     if level >= max_skew:
         return survivors

@@ -19,13 +19,13 @@ from webhook.core.scheduler.problem import Problem
 
 
 class ConstraintRoom(Struct, frozen=True, dict=True):
-    """One hard constraint over the candidate nodes.
+    """A hard constraint over the candidate nodes.
 
     Attributes:
         hard: The constraint with its counted pods.
-        domains: Its domains.
+        domains: The domains of the constraint.
         open: The candidate nodes with the keys of all constraints.
-        apart: Keys of anti-affinity. No two pods may share a domain.
+        apart: Topology keys of anti-affinity. No two of the pods may share a domain of these.
         unsteady: Whether some nodes only count once they are back. No number is exact until then.
     """
 
@@ -37,13 +37,13 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
 
     @cached_property
     def limit(self) -> SkewLimit:
-        """The constraint's numbers."""
+        """The constraint's maxSkew, and whether it has minDomains domains."""
         constraint = self.domains.constraint
         return SkewLimit(constraint.max_skew, self.column.domain_count(self.domains.counting) >= constraint.min_domains)
 
     @property
     def column(self) -> Column:
-        """The topology key over all nodes."""
+        """The values of the topology key on all nodes."""
         return self.domains.column
 
     @property
@@ -63,7 +63,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         return cells
 
     def _cells_of_hosts(self) -> Mapping[DomainState, int]:
-        """As `cells`, for domains of a single node. Only hosts with pods are visited."""
+        """The same as `cells`, for domains of a single node. Only hosts with pods are visited."""
         pods, counting, domain_of = self.domains.match_num, self.domains.counting, self.column.domain_of
         single = 0
         for column in self.apart:
@@ -119,10 +119,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         return None if self.addable is None else self.placed + self.addable
 
     def most_in_one(self, column: Column) -> int | None:
-        """As `most`, with all pods in a domain of another key.
-
-        None also for too many domains.
-        """
+        """The most pods of the workload in a shared domain of another key. None if unlimited or unknown."""
         homes = column.domains(self.open)
         if len(homes) > MAX_HOME_DOMAINS:
             return None
@@ -132,10 +129,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
 
 
 def addable_together(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) -> int | None:
-    """How many more pods two constraints admit together.
-
-    None for all ``wanted`` pods, and if unknown.
-    """
+    """Return how many more pods two constraints admit together. None for all ``wanted`` pods, and if unknown."""
     if not (zones.hard.certain and hosts.hard.certain and hosts.column.one_each) or zones.column.sets is None:
         return None
     if wanted <= 0 or zones.unsteady or hosts.unsteady:

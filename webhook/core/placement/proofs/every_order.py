@@ -62,9 +62,9 @@ class StartState(Struct, frozen=True):
 def start_states(
     places: WorkloadProblem, nodes: CandidateNodes, rooms: tuple[ConstraintRoom, ...] = ()
 ) -> Iterator[StartState]:
-    """Yield every state from which a fix must work, the present state first.
+    """Yield every state in which a fix must work, the present state first.
 
-    In some of them all pods are created anew, or nodes that are away are back. ``rooms`` are those of the constraints
+    In some of them all pods are created anew, or absent nodes are back. ``rooms`` has the room of the pod's constraints
     on the candidates.
     """
     # Nodes that are away may or may not return, so a fix must work with them and without.
@@ -77,9 +77,9 @@ def start_states(
 
 
 def _start_nodes(places: WorkloadProblem, here: CandidateNodes, *, anew: bool, present: bool) -> CandidateNodes | None:
-    """The nodes for the pods. None if no proof is possible.
+    """Return the nodes for the pods. None if no proof is possible.
 
-    With ``anew``, nodes closed only by the workload's own pods count.
+    With ``anew``, nodes closed only by the workload's own pods count as open.
     """
     problem = places.problem
     cycle, volumes = Cycle(problem), problem.pod.pod_spec.volumes or ()
@@ -107,7 +107,6 @@ def _start_nodes(places: WorkloadProblem, here: CandidateNodes, *, anew: bool, p
 
 
 def _terms_on_itself(places: WorkloadProblem) -> int:
-    """Count the pod's anti-affinity terms that match the pod itself."""
     meta, near = places.problem.pod.meta, places.problem.neighbours
     return sum(
         term.in_namespace(meta.namespace, {}) and term.selector.matches(meta.labels or {})
@@ -116,7 +115,7 @@ def _terms_on_itself(places: WorkloadProblem) -> int:
 
 
 def _only_its_own(places: WorkloadProblem) -> int:
-    """The nodes where anti-affinity only concerns the workload's own pods."""
+    """Return the nodes where anti-affinity concerns only the workload's own pods."""
     near = places.problem.neighbours
     slots = []
     for slot, pods in places.running.items():
@@ -178,7 +177,7 @@ def _without(here: CandidateNodes, lost: int) -> CandidateNodes:
 
 
 def _counted(hard: CountedConstraint, lost: int, *, anew: bool) -> CountedConstraint:
-    """The constraint without pods on lost nodes, and with ``anew`` without own pods."""
+    """Return the constraint without the pods on lost nodes, and with ``anew`` without the workload's pods."""
     if not lost and not anew:
         return hard
     gone, own = node_sets.flags(lost, lost.bit_length()), hard.own if anew else {}
@@ -197,7 +196,7 @@ def _fits(
     to_place: PodsToPlace,
     limits: Mapping[int, int],
 ) -> bool:
-    """As `fits`, with every open node open to all of the pods."""
+    """Return the same as `fits`, if every open node is open to all pods."""
     open_, replicas = here.open, to_place.pods
     moving: list[ConstraintRoom] = []
     caps: list[tuple[ConstraintRoom, int]] = []
@@ -256,7 +255,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
     freed: Mapping[int, tuple[int, ...]]
 
     def on(self, slot: int) -> int:
-        """How many pods the node takes."""
+        """Return how many pods the node in this slot takes."""
         most = min(self.most, self.limits.get(slot, self.most))
         for constraint, top in self.tops:
             most = min(most, top - constraint.count(constraint.column.domain_of[slot]))
@@ -267,14 +266,14 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
         return max(0, most)
 
     def some(self, nodes: int) -> int:
-        """The nodes, except those certain to take no pod."""
+        """Return the nodes except those known to take no pod."""
         full = self.places.full
         if full and self.freed:
             full &= ~node_sets.from_slots([*self.freed], self.places.problem.nodes.size)
         return nodes & ~full
 
     def together(self, nodes: int, enough: int) -> int:
-        """The room of these nodes, counted up to ``enough``. A few nodes usually suffice."""
+        """Return how many pods these nodes take together, up to ``enough``. A few nodes usually suffice."""
         total, scarce = 0, bool(self.places.free)
         if enough > _A_FEW and (self._most <= 1 or not scarce):
             alike = nodes & ~(self._special | (self.places.full if scarce else 0))
@@ -293,14 +292,14 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _special(self) -> int:
-        """The nodes with limits or counted pods. All others take `_most`, or too little."""
+        """The nodes with limits or counted pods. Every other node takes ``most`` pods, or too few."""
         special = node_sets.from_slots([*self.limits, *self.freed], self.places.problem.nodes.size)
         for constraint, _ in self.tops:
             special |= constraint.column.nodes_of(tuple(constraint.domains.match_num))
         return special
 
     def _in_turn(self, nodes: int) -> Iterator[int]:
-        """The slots of the nodes, skipping full nodes after the first few."""
+        """Yield the slots of the nodes. After the first few, skip full nodes."""
         last = -1
         for last in islice(node_sets.one_by_one(nodes), _A_FEW):
             yield last
@@ -309,7 +308,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
             yield from node_sets.one_by_one(self.some(rest))
 
     def rivals(self) -> Iterator[tuple[int, int]]:
-        """Yield each set of nodes of pinned pods, with the most pods competing for it."""
+        """Yield each set of nodes with pinned pods, and the most pods that compete for it."""
         pinned = self.to_place.pinned
         for nodes in pinned:
             others = sum(pods for each, pods in pinned.items() if each & nodes & self.open)
@@ -340,7 +339,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def _is_safe(self, constraint: ConstraintRoom, top: int | None, homes: _Homes, inside: int) -> bool:
-        """Whether pods pinned to these nodes of a domain always find a place there."""
+        """Whether pods pinned to these nodes of a domain always find a node there."""
         pinned, free = self.to_place.pinned, self.to_place.free
         (home,) = constraint.column.domains(inside)
         # In the worst order, all pods able to come here come first.
@@ -373,9 +372,10 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def _fixed_top(constraint: ConstraintRoom, replicas: int) -> int | None:
-    """The most pods of a domain if the global minimum is fixed, else None.
+    """Return the most pods of a domain if the global minimum is fixed, else None.
 
-    It is fixed while an emptiest domain takes none, or while there are more of them than pods to place.
+    The minimum is fixed while a domain with the fewest pods takes none, or while more such domains exist than pods to
+    place.
     """
     if not constraint.limit.enough:
         return constraint.limit.max_skew

@@ -21,10 +21,10 @@ class Zone(NamedTuple):
 
 
 class PossibleEnds(NamedTuple):
-    """The possible ends of orders.
+    """The possible numbers of placed pods at the end of an order.
 
     Attributes:
-        stuck: The numbers of placed pods at ends with a pod left over, ascending.
+        stuck: The numbers at ends with a pod left over, ascending.
         fits: Whether an order may place all pods.
     """
 
@@ -35,12 +35,12 @@ class PossibleEnds(NamedTuple):
 def ends_on_hosts(
     zones: Sequence[Zone], floor: int | None, of_zones: SkewLimit, max_skew: int, wanted: int
 ) -> PossibleEnds | None:
-    """The possible ends under constraints on zones and on hosts.
+    """Return the possible ends under a constraint on zones and a constraint on hosts.
 
-    Not all of these ends need occur. The minimum over hosts rises level by level. At the end each host of a zone is
-    full or maxSkew above the minimum, or the zone is maxSkew above the minimum over zones. The zone with the fewest
-    pods is of the first kind, so the level determines the pods of each zone. The next level requires zones able to take
-    all pods up to it.
+    Some of these ends may be unreachable. The minimum over hosts rises level by level. At the end each host of a zone
+    is full or maxSkew above the minimum, or the zone is maxSkew above the minimum over zones. The former holds for the
+    zone with the fewest pods, so the level determines the pods of each zone. The next level requires that zones can
+    take all pods up to it.
 
     Args:
         zones: The eligible zones. A zone without hosts takes no pod.
@@ -79,13 +79,13 @@ def ends_on_hosts(
 def addable_on_hosts(
     zones: Sequence[Zone], held: int | None, of_zones: SkewLimit, of_hosts: SkewLimit, wanted: int
 ) -> int | None:
-    """The most pods at any end of `ends_on_hosts`. None for ``wanted`` or if unknown."""
+    """Return the most pods at any end of `ends_on_hosts`. None if all ``wanted`` pods fit, or if unknown."""
     ends = ends_on_hosts(zones, held if of_hosts.enough else 0, of_zones, of_hosts.max_skew, wanted)
     return None if ends is None or ends.fits else ends.stuck[-1]
 
 
 def _below(zone: Zone, level: int) -> int:
-    """The pods needed until every host of the zone is full or at the level."""
+    """Return how many pods the zone needs until each of its hosts is full or at the level."""
     return sum(
         hosts * (level - cell.pods if cell.room is None else min(level - cell.pods, cell.room))
         for cell, hosts in zone.hosts.items()
@@ -94,7 +94,7 @@ def _below(zone: Zone, level: int) -> int:
 
 
 def _least_gap(zone: Zone, level: int, max_skew: int) -> int:
-    """The fewest pods missing if a host of the zone stays at the level."""
+    """Return the fewest pods missing in the zone if one of its hosts stays at the level."""
     return min(
         (
             max_skew if cell.room is None else min(max_skew, cell.pods + cell.room - level)

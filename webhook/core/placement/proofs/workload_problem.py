@@ -48,7 +48,7 @@ MAX_HOME_DOMAINS = 64
 
 
 class Restriction(StrEnum):
-    """A reason against nodes other than taints. `candidate_nodes` can ignore each."""
+    """A reason against nodes, other than taints. `candidate_nodes` can ignore each reason."""
 
     AFFINITY = "affinity"
     VOLUMES = "volumes"
@@ -103,15 +103,15 @@ class WorkloadProblem(Struct, frozen=True, dict=True):
 
 
 class CandidateNodes(Struct, frozen=True):
-    """The nodes for the pods, at present or with a change.
+    """The nodes for the pods, now or after a change.
 
     Attributes:
         eligible: The nodes that count for spread constraints.
         open: The nodes that admit the pod, apart from spread constraints.
-        barred: The nodes that would, without a taint or cordon.
-        away: The nodes treated as present although they are away.
-        apart: Topology keys. No two pods may share a domain.
-        together: A topology key. All pods must share a domain.
+        barred: The nodes that admit the pod except for a taint or cordon.
+        away: The absent nodes treated as present.
+        apart: Topology keys. No two pods may share a domain of these.
+        together: A topology key. All pods must share a domain of this key. None without one.
     """
 
     eligible: EligibleNodes
@@ -188,7 +188,7 @@ def _counted_constraints(
 def _freed(
     running: Counts, columns: Iterable[tuple[str, Sequence[int], int]], index: ReadOnlyIndex
 ) -> Mapping[int, tuple[int, ...]]:
-    """The free amounts where the workload runs, as if its pods were gone."""
+    """Return the free amounts on the workload's nodes, as if its pods were gone."""
     # Loop over resources, since a workload may run on thousands of nodes.
     freed = []
     for name, free, amount in columns:
@@ -232,10 +232,7 @@ def _is_old(taint: Taint, now: str) -> bool:
 def candidate_nodes(
     places: WorkloadProblem, *, without: Collection[Restriction] = (), present: bool = False
 ) -> CandidateNodes:
-    """Find the nodes for the pods, ``without`` some restrictions.
-
-    With ``present``, nodes that are away stay excluded.
-    """
+    """Return the nodes for the pods, ``without`` some restrictions. With ``present``, absent nodes stay excluded."""
     cycle, nodes = Cycle(places.problem), places.problem.nodes
     away = 0 if present else places.away
     usable = nodes.live if Restriction.AFFINITY in without else cycle.eligible.usable
@@ -266,12 +263,12 @@ def _rejected(result: PluginResult, asked: int) -> int:
 
 
 def _outcomes(result: PluginResult, asked: int) -> Iterable[StatusOfNodes]:
-    """The nodes rejected by a plugin. None if PreFilter failed, as for unknown claims."""
+    """Return the nodes rejected by a plugin. None if PreFilter failed, for example for unknown claims."""
     return () if result.filter is None else result.filter(asked)
 
 
 def _together(problem: Problem, nodes: NodeView) -> str | None:
-    """The topology key of a common domain, for pods attracted by each other only."""
+    """Return the topology key of the domain shared by all pods, if affinity matches only the pods themselves."""
     near = problem.neighbours
     if not near.affinity_terms or not near.matches_itself:
         return None
@@ -283,7 +280,7 @@ def _together(problem: Problem, nodes: NodeView) -> str | None:
 
 
 def _apart(problem: Problem) -> tuple[str, ...]:
-    """The topology keys of anti-affinity terms certain to match the pod itself."""
+    """Return the topology keys of anti-affinity terms that match the pod itself for certain."""
     pod, written = problem.pod, problem.pod.pod_spec.affinity
     terms = (written.pod_anti_affinity.required if written and written.pod_anti_affinity else None) or ()
     return tuple(

@@ -46,11 +46,11 @@ _Help = tuple[str, str]  # as a warning says it, and as it is done
 
 
 class _Away(NamedTuple):
-    """The nodes in other domains of a key.
+    """The nodes outside the single domain of all running pods.
 
     Attributes:
         key: The topology key.
-        nodes: The nodes outside the domain of the running pods.
+        nodes: The nodes in all other domains.
         pods: The number of running pods.
     """
 
@@ -115,7 +115,7 @@ def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIn
 
 
 def _help_of_one(away: _Away, own: Selector, subject: Subject, index: ReadOnlyIndex) -> _Help | None:
-    """Return the first known help for one of the pods. None without help."""
+    """Return the fix for the first recreated pod with a possible place in another domain. None without one."""
     template = subject.workload.templates[0]
     if _share_a_disk(template, subject, index):
         return None
@@ -139,7 +139,7 @@ def _share_a_disk(template: Template, subject: Subject, index: ReadOnlyIndex) ->
 
 
 def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyIndex) -> Iterator[Pod]:
-    """Yield the next pod as the scheduler gets it. For a StatefulSet with volumes, yield its running pods recreated."""
+    """Yield the pods to try: the template's next pod, or each recreated pod of a StatefulSet with volumes."""
     workload, policy = subject.workload, subject.policy
     namespace = namespace_of(workload.meta.namespace)
     if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
@@ -163,7 +163,7 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyI
 
 
 def _one_domain(column: Column, counts: Counts) -> str | None:
-    """Return the domain of all pods. None for two domains, a node without the key, or a deleted node."""
+    """Return the domain with all pods. None if pods are in two domains, or on an unlabelled or deleted node."""
     first = -1
     for slot in counts:
         number = column.domain_of[slot] if slot < len(column.domain_of) else -1

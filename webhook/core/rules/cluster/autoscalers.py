@@ -104,7 +104,7 @@ def _has_descheduler(index: ReadOnlyIndex) -> bool:
 
 
 def _keyed(placed: Placed, finding: Finding) -> Finding:
-    """The finding with a unique key, because a constraint can have several."""
+    """Add the finding's field to its key, because a constraint can have several findings."""
     return replace(finding, key=f"{placed.key} {finding.path.removeprefix(placed.path) or finding.remedy}")
 
 
@@ -225,7 +225,7 @@ def _avoided_nodes(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
             remedy="tolerate the taint",
             detail=f"Karpenter puts no pod on {plural(skipped, 'node')} with a PreferNoSchedule taint the pods do not"
             " tolerate, and does not count them with nodeTaintsPolicy: Honor; kube-scheduler counts them, and uses them"
-            " as a last resort; Karpenter does so only if a NodePool has such a taint",
+            " as a last resort; Karpenter counts and uses them only if a NodePool has such a taint",
         )
 
 
@@ -247,7 +247,7 @@ def _alternative_terms(placed: Placed, ground: UsableNodes) -> Iterator[Finding]
 
 
 def _narrowed(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
-    """Find domains excluded by the topology key itself, and conditions on node names."""
+    """Find pods selecting nodes by the topologyKey or by matchFields. Karpenter then counts other nodes."""
     constraint, spec = placed.constraint, ground.spec
     key, column = constraint.topology_key or "", ground.view.column(constraint.topology_key or "")
     keys = {*(spec.node_selector or ())}
@@ -313,7 +313,7 @@ def _unselecting(placed: Placed, subject: Subject) -> Iterator[Finding]:
 
 
 def _alone(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
-    """Find nodes that count only if the constraint is evaluated alone."""
+    """Find usable nodes without the key of another hard constraint. Only Karpenter counts these nodes."""
     present = ground.view.column(placed.constraint.topology_key or "").present
     # kube-scheduler skips nodes without another key, but Karpenter counts them.
     if more := (present & ground.open & ~ground.with_hard_keys).bit_count():

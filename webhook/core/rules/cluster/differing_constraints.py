@@ -1,4 +1,4 @@
-"""Find workloads that count each other's pods under different constraints."""
+"""Find two workloads with different constraints, if the constraints of each count the pods of both."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -41,11 +41,11 @@ class _Terms(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The last part of the key."""
+        """The last segment of the topology key."""
         return quoted(self.topology_key.rpartition("/")[2], _KEY_CHARS)
 
     def beside(self, other: "_Terms") -> str:
-        """Return the first field that differs for the same key: ``maxSkew 1 here, 2 there``."""
+        """Return the first field that differs from ``other``, for the same key: ``maxSkew 1 here, 2 there``."""
         fields = zip(_FIELDS, self[1:], other[1:], strict=True)
         name, here, there = next(each for each in fields if each[1] != each[2])
         return f"{name}{here} here, {there} there"
@@ -55,7 +55,10 @@ _FIELDS = ("", "maxSkew ", "minDomains ", "nodeAffinityPolicy ", "nodeTaintsPoli
 
 
 class _Differing(NamedTuple):
-    """Another workload in mutual counting, with the terms of both sides."""
+    """Another workload with other terms, where each workload counts the pods of both.
+
+    ``ours`` has the terms of the reviewed workload, ``theirs`` those of ``owner``.
+    """
 
     owner: Owner
     ours: frozenset[_Terms]
@@ -63,7 +66,7 @@ class _Differing(NamedTuple):
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """Yield a finding for each template in mutual counting under different terms."""
+    """Yield a finding for each template with other terms than a workload counted together with its pods."""
     if subject.workload.is_pod or not any(has_conditions(placed.constraint.selector) for placed in subject.placed):
         return ()
     if (missing := subject.lacks()) is not None:
@@ -126,7 +129,7 @@ def _others(differing: list[_Differing], subject: Subject) -> str:
 
 
 def _difference(here: frozenset[_Terms], there: frozenset[_Terms]) -> str:
-    """Return the terms of a single side: fields of a shared key, else the keys."""
+    """Describe the first difference: of two terms over the same key, else the keys of only one workload."""
     for mine in sorted(here):
         for other in sorted(there, key=lambda each: (each.action != mine.action, each)):
             if other.topology_key == mine.topology_key:
@@ -155,7 +158,7 @@ def _terms(constraint: SpreadConstraint) -> _Terms:
 
 
 def _group(mine: list[Placed], subject: Subject) -> Iterator[_Differing]:
-    """Yield workloads in mutual counting with these constraints, with the terms of both sides."""
+    """Yield each workload with other terms, if its constraints and ``mine`` both count the pods of both workloads."""
     labels, late = mine[0].template.template.labels, partial(may_be_added, subject.workload, in_template=False)
     # None if a label added later decides.
     selectors = {
@@ -203,7 +206,7 @@ def _counts(constraint: SpreadConstraint, other: DeclaredTemplate, labels: Mappi
 
 
 def _unsure(constraints: Iterable[SpreadConstraint], labels: Mapping[str, str], late: _Late) -> frozenset[str]:
-    """Return the topology keys of constraints with a late label. A constraint over a single revision does not count."""
+    """Return the topology keys of constraints with a late label in matchLabelKeys. Revision labels do not count."""
     found = ((each.topology_key or "", {*late_keys(each, labels, late)}) for each in constraints)
     return frozenset(key for key, keys in found if keys and OWN_LABELS.isdisjoint(keys))
 

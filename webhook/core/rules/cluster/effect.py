@@ -123,7 +123,10 @@ def _is_spread_by_default(template: Template, subject: Subject) -> bool:
 
 
 def _may_be_uneven(key: str, template: Template, subject: Subject) -> bool:
-    """Whether several domains of the key are usable. Without known nodes, true unless the template pins a domain."""
+    """Whether the pods can use several domains of the key.
+
+    Without known nodes, this is true unless the template pins the pods to one domain.
+    """
     if (view := subject.nodes) is None:
         return not is_in_one_domain(template, key)
     column, usable = view.column(key), UsableNodes(subject, template).usable
@@ -170,7 +173,7 @@ def _lost_keys(template: Template, subject: Subject) -> list[str]:
 
 
 def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix:
-    """Add the scheduler's defaults to the template. No edits if a node lacks the key, or no selector fits."""
+    """Return the fix to add the scheduler's default constraints. It has no edits if a node lacks a key."""
     declared, labels = template.template.pod_spec.constraints, template.template.labels
     first, own = declared[0], subject.workload.selector
     selector = own if counts_itself(SpreadConstraint(label_selector=own), labels) else first.selector
@@ -219,10 +222,12 @@ def _idle_constraints(subject: Subject) -> list[tuple[Placed, _Why]]:
 
 
 def _implied(placed: Placed, subject: Subject) -> _Why | None:
-    """Return the reason if a hard constraint leaves no choice to a soft constraint.
+    """Return why a soft constraint has no effect next to a hard constraint. None if it may have an effect.
 
     With maxSkew 1, the hard constraint admits only domains with the fewest pods, so their soft scores are equal. Both
-    must count the same pods on the same nodes. A node without the key of a third constraint counts only once.
+    constraints must count the same pods on the same nodes. Over other keys than hostname, every node must therefore
+    have
+    the keys of all constraints.
     Source: podtopologyspread filtering.go ``Filter``, scoring.go ``Score``, common.go ``matchNodeInclusionPolicies``.
     """
     key, every = placed.constraint.topology_key or "", placed.template.template.pod_spec.constraints
@@ -249,7 +254,7 @@ def _counted(constraint: SpreadConstraint) -> tuple[object, ...]:
 
 
 def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
-    """Whether removing the constraint causes no new finding of this module's rules, and admits no unlabelled node.
+    """Whether the constraint can be removed without new findings of this module and without admitting unlabelled nodes.
 
     ``idle`` is the number of constraints without effect before the removal.
     """
@@ -280,8 +285,9 @@ def _is_everywhere(key: str, subject: Subject) -> bool:
 
 
 def _on_its_node(placed: Placed, subject: Subject) -> _Why | None:
-    """Return the reason for a DaemonSet: only the pod's own node counts, unless affinity is ignored.
+    """Return why a DaemonSet's constraint has no effect. None if it may have an effect.
 
+    Only the pod's own node counts, unless nodeAffinityPolicy is Ignore.
     Source: daemon/util/daemonset_util.go ``ReplaceDaemonSetPodNodeNameNodeAffinity``; scoring is skipped for one node.
     """
     constraint = placed.constraint
@@ -308,7 +314,7 @@ def _has_the_key(placed: Placed, subject: Subject) -> bool:
 
 
 def _single_domains(subject: Subject) -> Mapping[int, _Why]:
-    """Return the constraints with all usable nodes in one domain, by index.
+    """Return why constraints have no effect if all usable nodes are in one domain, by index of the constraint.
 
     A usable node outside all domains gives the constraint an effect. With other constraints, every node needs the key.
     """
@@ -335,7 +341,7 @@ def _one_domain(placed: Placed, *, usable: str) -> _Why:
 
 
 def _too_few(placed: Placed, subject: Subject) -> _Why | None:
-    """Return the reason if the constraint counts only these pods, and too few to exceed maxSkew."""
+    """Return why a constraint has no effect: it counts only these pods, too few to exceed maxSkew. None otherwise."""
     workload = subject.workload
     replicas, max_skew = placed.template.replicas or 0, placed.constraint.max_skew or 0
     # The usual answers first: without a rolling update's further pods there are too many already.

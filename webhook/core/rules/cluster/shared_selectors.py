@@ -43,7 +43,7 @@ _NAMED = 2  # of the other workloads: of usual length, two names fit into a warn
 
 
 class _Other(Struct, frozen=True):
-    """Another workload, and its pods counted by a constraint."""
+    """Another workload in the namespace, and its pods counted by a constraint."""
 
     owner: Owner
     selector: Selector
@@ -51,7 +51,6 @@ class _Other(Struct, frozen=True):
 
     @property
     def pods(self) -> int:
-        """How many they are."""
         return sum(self.counts.values())
 
 
@@ -124,7 +123,7 @@ def _in_file(subject: Subject, index: ReadOnlyIndex) -> Iterator[Finding]:
 
 
 def _is_without_pods(owner: Owner, subject: Subject) -> bool:
-    """Whether a workload of the file has no pods yet and keeps its pods. A controller's workloads do not."""
+    """Whether a workload of the file will run pods but has none yet. False for a workload with a controller."""
     completes = traits(group_kind(owner.api_version, owner.kind)).completes
     if owner.replicas == 0 or owner.meta.controller is not None or completes:
         return False
@@ -177,7 +176,7 @@ def _on_counting_nodes(counts: Counts, alike: list[Placed], subject: Subject) ->
 
 
 def _by_selector(subject: Subject) -> dict[tuple[str, bool, Selector], list[Placed]]:
-    """Group constraints by template path, late labels and selector. Skip those for a single revision."""
+    """Group constraints by template path, late labels and selector. Skip constraints over a single revision."""
     alike: dict[tuple[str, bool, Selector], list[Placed]] = {}
     added = partial(may_be_added, subject.workload, in_template=False)
     for placed in subject.placed:
@@ -196,7 +195,7 @@ def _by_selector(subject: Subject) -> dict[tuple[str, bool, Selector], list[Plac
 def _foreign(
     subject: Subject, selector: Selector, own: Selector, labels: Mapping[str, str]
 ) -> tuple[Counts, list[_Other]]:
-    """Return the counted pods of others, and their workloads with most pods first."""
+    """Return the counted pods of other workloads, and these workloads, those with the most pods first."""
     workload, index = subject.workload, subject.context.cluster
     pods, others = foreign_pods(workload.meta.namespace, selector, own, index), []
     members = groups_of(subject, labels) if pods else ()
@@ -214,7 +213,7 @@ def _foreign(
 
 
 def _others(workload: Workload, selector: Selector, own: Selector, index: ReadOnlyIndex) -> Iterator[_Other]:
-    """Yield the other matched workloads. Of several with the same pods, yield the first."""
+    """Yield the other workloads with counted pods. If several have the same selector, yield only the first."""
     namespace, seen = workload.meta.namespace, set()
     for owner in counted_workloads(workload, selector, index):
         selected = _stored(owner.selector)
@@ -246,7 +245,10 @@ def _exclude(one: Selector, other: Selector) -> bool:
 
 
 def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], others: list[_Other]) -> Finding:
-    """Return the finding about equal selectors. ``numbers`` are the pods of others, in all and on counting nodes."""
+    """Return the finding about constraints with equal selectors.
+
+    ``numbers`` counts the pods of other workloads: on all nodes, and on nodes counted by the constraints.
+    """
     first, (pods, within) = alike[0], numbers
     counted = subject.policy.messages.count_others(offline=subject.offline)
     others_said = _named(pods, others, subject) if counted else "pods of other workloads"
@@ -275,7 +277,7 @@ def _has_no_constraint_over_key(owner: Owner, placed: Placed) -> bool:
 
 
 def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
-    """Describe the effect of other workloads on the next pod. Empty if its nodes stay the same."""
+    """Describe how the pods of other workloads change the nodes for the next pod. Empty if they change nothing."""
     if not (lacking and placed.constraint.hard) or subject.nodes is None:
         return ""
     # The next pod of every revision has to be affected.
@@ -290,9 +292,9 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
 
 
 def _next_pods(placed: Placed, subject: Subject) -> Iterator[Pod]:
-    """Yield the next pod of a new revision, and of the current revision if it is counted separately.
+    """Yield the next pod of a new revision, and of the current revision if the constraint counts it separately.
 
-    Nothing for StatefulSets with volumes and DaemonSets, because their controllers decide too much.
+    Yield nothing for DaemonSets and for StatefulSets with volumes, because their controllers decide too much.
     """
     workload, template, owners = subject.workload, placed.template, subject.context.cluster.owners
     namespace, spec = namespace_of(workload.meta.namespace), template.template.pod_spec
@@ -310,7 +312,10 @@ def _next_pods(placed: Placed, subject: Subject) -> Iterator[Pod]:
 
 
 def _numbers(pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other]) -> tuple[int, int] | None:
-    """Count the admitting nodes with and without the pods of others. None if equal or unproven."""
+    """Count the nodes admitting the pod, with and without the pods of the ``lacking`` workloads.
+
+    None if the nodes stay the same, or if a pod may belong to two of the workloads.
+    """
     own, namespace, index = subject.own_selector, pod.meta.namespace, subject.context.cluster
     problem = problem_of(pod, subject.context)
     number = sum(each.hard for each in placed.template.template.pod_spec.constraints[: placed.index])

@@ -107,7 +107,7 @@ def _over(placed: Placed, key: str, subject: Subject) -> Fix:
 
 
 def _exists(key: str, subject: Subject) -> bool | None:
-    """Whether a node has the key, or the configuration names its domains. None without known nodes."""
+    """Whether a node has the key or the configuration lists domains for it. None if the nodes are unknown."""
     if key in subject.policy.domains:
         return True
     nodes = subject.nodes

@@ -21,7 +21,10 @@ _UNMARSHAL = re.compile(r"json: cannot unmarshal (.+) into Go .+ of type (.+)", 
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """Yield every error of every template in upstream's order. `pods_refused` has errors of pods only."""
+    """Yield kube-apiserver's errors about each template, in upstream's order.
+
+    Errors about pods only are in `pods_refused`.
+    """
     plain = subject.plainly_right or takes_any_template(subject.workload, subject.version)
     return () if plain else _errors(subject)
 

@@ -144,7 +144,7 @@ def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iter
 
 
 def _mismatch(placed: Placed, failing: list[Requirement], given: Mapping[str, str], subject: Subject) -> Finding:
-    """Return the finding. ``given`` has the label values added by the controller, by key."""
+    """Return the finding. ``given`` has the labels added by the controller, as text by key."""
     labels = placed.template.template.labels
     counts = one_line(",".join(map(short_text, failing)))
     have = one_line(_labels_text(failing, labels, given))
@@ -203,7 +203,7 @@ def _own_selector(placed: Placed, workload: Workload) -> tuple[str, Fix]:
 
 
 def _labels_text(failing: list[Requirement], labels: Mapping[str, str], given: Mapping[str, str]) -> str:
-    """Describe the present labels, then the missing labels. A leading ``no`` would deny both."""
+    """Describe the present labels first, then the missing labels, so that ``no`` applies only to missing labels."""
     keys = dict.fromkeys(each.key for each in failing)
     have = {**{key: f"{quoted(key)}={quoted(labels[key])}" for key in keys if key in labels}, **given}
     present = ",".join(have[key] for key in keys if key in have)

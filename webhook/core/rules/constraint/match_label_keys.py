@@ -137,7 +137,7 @@ def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator
 
 
 def _tells_revisions(placed: Placed) -> bool:
-    """Whether revisions may be counted separately. A template label can differ between revisions."""
+    """Whether the constraint may count revisions separately: it uses a revision label or a template label."""
     keys = placed.constraint.match_label_keys or ()
     named = {*keys, *selected_keys(placed.constraint.selector)}
     return not REVISION_LABELS.isdisjoint(named) or not placed.template.template.labels.keys().isdisjoint(keys)
@@ -241,9 +241,10 @@ def _is_counted(placed: Placed, subject: Subject) -> bool:
 
 
 def _domains(placed: Placed, subject: Subject) -> tuple[int, ...] | None:
-    """Return possible numbers of eligible domains, from the cluster or the usual numbers of zones. None if unknown.
+    """Return the possible numbers of eligible domains. None if unknown.
 
-    Empty if a domain has no open node, because it holds the others down.
+    They come from the cluster, or else are the usual numbers of zones. Empty if a domain has no open node, because such
+    a domain limits the others.
     """
     key = placed.constraint.topology_key or ""
     if subject.index is None or subject.index.lacks("nodes"):

@@ -33,7 +33,7 @@ _HASH = 10  # digits of the largest
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """Yield kube-apiserver's late errors about the next pod of each template."""
+    """Yield the errors reported by kube-apiserver only when the controller creates the next pod of a template."""
     workload = subject.workload
     # No controller makes pods of pods and PodTemplates.
     if workload.group_kind in (POD, POD_TEMPLATE):
@@ -154,7 +154,7 @@ def _twice(key: str, selector: LabelSelector | None) -> str:
 
 
 def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload) -> Finding:
-    """Return the finding about a pod affinity term. Its path ends alike in pod and workload."""
+    """Return the finding about a pod affinity term with a label in both matchLabelKeys and the selector."""
     key, path = str(refusal.error.bad_value), refusal.path.rpartition(".")[0]
     labels = labels_at_creation(workload, _template_of(refusal, workload).template)
     selector, keys = _once(term.label_selector or LabelSelector(), term.match_label_keys or (), labels)
@@ -171,7 +171,7 @@ def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload) -> Fin
 
 
 def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
-    """Name each key once, in matchLabelKeys or in the selector, and count the same pods.
+    """Remove the duplicate of each label key from matchLabelKeys or the selector. The counted pods stay the same.
 
     A key stays in the selector if the selector names its only value, else in matchLabelKeys. If an operator adds to the
     selector, the author has to choose.
@@ -194,7 +194,7 @@ def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
 def _once(
     selector: LabelSelector, written: Sequence[str], labels: Mapping[str, str]
 ) -> tuple[LabelSelector, list[str]]:
-    """Return the selector and its keys with each label in only one place."""
+    """Return the selector and the matchLabelKeys, with each label key in only one of them."""
     keys = list(dict.fromkeys(written))
     for key in [each for each in keys if each in labels]:
         asked = [each for each in requirements(selector) if each.key == key]

@@ -72,7 +72,7 @@ def right_paths(findings: Iterable[Finding]) -> frozenset[str]:
 
 
 def _refusal(path: str) -> str:
-    """As kubectl says it. Source: json/kubernetes_patch.go ``saveStrictError``."""
+    """Return kubectl's error for an unknown field. Source: json/kubernetes_patch.go ``saveStrictError``."""
     return f'unknown field "{path}"'
 
 
@@ -91,7 +91,7 @@ def _misnamed(above: str, name: str, value: Mapping[str, object], *, built_in: b
 
 
 def _renaming(above: str, name: str, value: Mapping[str, object]) -> tuple[str, Fix]:
-    """Return the field renamed or moved. If the right field exists, return its removal."""
+    """Return the text and the fix to rename or move a field, or to remove it if the right field exists too."""
     beside = value_at(value, above)
     if not isinstance(beside, dict) or name not in beside:
         near = intended_field(name)

@@ -1,6 +1,7 @@
-"""Find constraints that nothing reads, in an unknown kind or a wrong place.
+"""Find constraints without a reader, because the kind is unknown or the place is wrong.
 
-It searches whole objects for keys like topologySpreadConstraints outside the paths of `kinds`. Not at admission.
+The search covers whole objects. It finds keys like topologySpreadConstraints outside the paths of `kinds`. Admission
+does not search.
 """
 
 import re
@@ -57,12 +58,12 @@ _Steps = tuple[str, ...]
 
 
 class _UnreadKey(Struct, frozen=True):
-    """A key for constraints.
+    """A misplaced key such as topologySpreadConstraints.
 
     Attributes:
-        steps: The path to it. ``[0]`` is a list item.
-        value: Its value.
-        around: The mapping that holds it.
+        steps: The path to the key. ``[0]`` is a list item.
+        value: The key's value.
+        around: The mapping with the key.
     """
 
     steps: _Steps
@@ -143,7 +144,7 @@ UNREAD = Rule(
 
 
 def _is_field(steps: _Steps, written: Written) -> bool:
-    """Whether Kubernetes has the field, such as ``containers``. `unknown-field` covers fields below it."""
+    """Whether Kubernetes knows the field at this path. The rule `unknown-field` covers fields below unknown fields."""
     path = written_path(steps)
     below_unknown = (f"{path}.".startswith((f"{each}.", f"{each}[")) for each in written.unknown)
     return written.is_known(path) and not any(below_unknown)
@@ -368,7 +369,7 @@ def _entry(of: Written, place: _UnreadKey) -> Mapping[str, str]:
 
 
 def _at(value: object, steps: _Steps) -> object:
-    """Return the value at these steps. Keys may hold any text, so a joined path would be ambiguous."""
+    """Return the value at this path. Keys may contain any text, so a joined path would be ambiguous."""
     for step in steps:
         members = value if isinstance(value, Mapping) else {}
         value = value[int(step[1:-1])] if isinstance(value, list) else members[step]

@@ -1,6 +1,6 @@
-"""The words and fixes of kube-apiserver's errors about constraints.
+"""Texts and fixes for kube-apiserver's errors about constraints.
 
-A fix is the value that follows from the manifest. It never guesses an action or a node label.
+A fix only uses values from the manifest. It never guesses an action or a node label.
 """
 
 import re
@@ -53,7 +53,7 @@ _MAX_INT32 = 2**31 - 1  # maxSkew and minDomains are of this type
 
 
 class _Broken(Struct, frozen=True):
-    """An error about a constraint.
+    """kube-apiserver's error about one constraint.
 
     Attributes:
         error: kube-apiserver's error.
@@ -61,7 +61,7 @@ class _Broken(Struct, frozen=True):
         rest: The path below the field.
         placed: The constraint.
         beside: All constraints of the template.
-        subject: The object.
+        subject: The reviewed object.
     """
 
     error: FieldError
@@ -73,7 +73,7 @@ class _Broken(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The field's path in the object. An error of a pod has another path."""
+        """The field's path in the reviewed object. `error` has the path in the pod."""
         return f"{self.placed.path}.{self.field}{self.rest}"
 
     @property
@@ -83,18 +83,18 @@ class _Broken(Struct, frozen=True):
 
     @property
     def warning(self) -> str:
-        """How a warning says it: ``zone[0].maxSkew: …``."""
+        """The error in a warning: ``zone[0].maxSkew: …``."""
         name = self.placed.name
         return f"{name}.{self.field}: {self.said}" if self.field.isalnum() else f"{name}: {self.said}"
 
     @property
     def key(self) -> str:
-        """As `Finding.key`."""
+        """The key of the finding (`Finding.key`)."""
         return f"{self.placed.key} {self.field}{self.rest} {self.said}"
 
 
 def broken_at(error: FieldError, path: str, constraints: Sequence[Placed], subject: Subject) -> _Broken:
-    """Find the constraint of an error. ``path`` is the list of constraints in the error's own path."""
+    """Find the constraint of an error. ``path`` is the path of the constraints in the error."""
     match = _FIELD.match(error.field, len(path))
     index, field, rest = (int(match[1]), match[2] or "", match[3]) if match else (0, "", "")
     return _Broken(error, field, rest, constraints[index], constraints, subject)
@@ -138,7 +138,7 @@ def _policy(broken: _Broken) -> Fix:
 
 
 def _near(written: str | None, allowed: Sequence[str]) -> str | None:
-    """Return the likely intended value. Case, hyphens and up to two wrong letters are ignored."""
+    """Return the probably intended value. None if the written value differs by more than two letters."""
     letters = "".join(filter(str.isalpha, written or ""))[:_MAX_COMPARED_LETTERS].lower()
     by_letters = {each.lower(): each for each in allowed}
     meant = nearest(letters, by_letters, _SLIPS)
@@ -278,7 +278,7 @@ _WORDS = {
 
 
 def _of_text(path: str, wanted: str, text: object) -> str:
-    """Return instructions for text in place of a list or mapping. Empty if the text is a name."""
+    """Return instructions if a list or mapping was expected and text was given. Empty if the text is only a name."""
     start = text[:_MOST_TEXT_CHARS] if isinstance(text, str) else ""
     is_go, is_yaml = bool(_GO_TEXT.match(start)), bool(_YAML_TEXT.search(start))
     if not (wanted == _LIST or is_go or is_yaml):

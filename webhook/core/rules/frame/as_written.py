@@ -24,14 +24,14 @@ _PARTS = frozenset({"metadata", "spec", *SpreadConstraint.__struct_encode_fields
 
 
 class Written(Struct, frozen=True, kw_only=True, dict=True):
-    """The whole object.
+    """The whole object, before decoding drops fields.
 
     Args:
-        raw: JSON, or a mapping parsed from it.
-        stated: Its apiVersion and kind.
+        raw: JSON, or a mapping parsed from JSON.
+        stated: The object's apiVersion and kind.
         embedded: Kinds of the configuration.
         workload: None for kinds without a pod template, and for unreadable objects.
-        warnings: Those of kube-apiserver's strict decoding.
+        warnings: The warnings of kube-apiserver's strict decoding.
     """
 
     raw: bytes | Mapping[str, object]
@@ -42,17 +42,17 @@ class Written(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def api_version(self) -> str:
-        """Its apiVersion, empty where absent."""
+        """The object's apiVersion. Empty if absent."""
         return self.stated.api_version or ""
 
     @property
     def kind(self) -> str:
-        """Its kind, empty where absent."""
+        """The object's kind. Empty if absent."""
         return self.stated.kind or ""
 
     @property
     def group(self) -> str:
-        """The group of its apiVersion."""
+        """The group of the object's apiVersion."""
         return group_of(self.api_version)
 
     @cached_property
@@ -63,19 +63,18 @@ class Written(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def unknown(self) -> tuple[str, ...]:
-        """The paths of fields that kubectl refuses as unknown. In a custom resource, only those in pod templates."""
+        """The paths of fields refused by kubectl as unknown. For a custom resource, only paths in pod templates."""
         if self.workload is None:
             return ()
         warnings = self.warnings if self.workload.built_in else self._in_custom_templates(self.workload)
         return tuple(found[1] for each in dict.fromkeys(warnings) if (found := _UNKNOWN.fullmatch(each)))
 
     def is_known(self, path: str) -> bool:
-        """Whether Kubernetes knows all fields there. In a custom resource, only inside pod templates."""
+        """Whether Kubernetes knows all fields of the path. In a custom resource, only pod templates are known."""
         of = self.workload
         return of is not None and (of.built_in or any(f"{path}.".startswith(each.path) for each in of.templates))
 
     def _in_custom_templates(self, workload: Workload) -> Iterator[str]:
-        """Yield the warnings of strict decoding about the pod templates of a custom resource."""
         for template in workload.templates:
             path = template.path.removesuffix(".")
             written = value_at(self.value, path)

@@ -1,4 +1,4 @@
-"""The pods counted by a constraint, compared with the workload's own."""
+"""The pods counted by a constraint, compared with the pods of its own workload."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
@@ -21,24 +21,24 @@ _IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
 
 
 def counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
-    """Whether the constraint counts its own pods, with a selector that has conditions."""
+    """Whether the constraint counts pods with these labels, by a selector with at least one condition."""
     selector = readable_selector(constraint, labels)
     return selector is not None and not selector.empty and selector.matches(labels)
 
 
 def late_keys(constraint: SpreadConstraint, labels: Mapping[str, str], late: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the keys in matchLabelKeys with labels added later. Kubernetes ignores keys of absent labels."""
+    """Yield the matchLabelKeys with a label added only later. Kubernetes ignores keys of absent labels."""
     return (key for key in constraint.match_label_keys or () if key not in labels and late(key))
 
 
 def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ReadOnlyIndex) -> Counts:
-    """Return the matched pods that are not the workload's own."""
+    """Return the pods matched by ``selector`` but not by ``own``, the workload's selector."""
     pods = index.pods.count(namespace, selector)
     return counts_without(pods, index.pods.count(namespace, selector.joined(own.requirements))) if pods else pods
 
 
 def counts_without(counts: Counts, *parts: Counts) -> Counts:
-    """Subtract the parts from the counts of pods by slot. Nodes without a pod are left out."""
+    """Subtract the parts from the pods by slot. The result has no zeros."""
     if parts == (counts,):  # mostly a workload's pods are all that its selector counts
         return {}
     rest = dict(counts)
@@ -50,7 +50,7 @@ def counts_without(counts: Counts, *parts: Counts) -> Counts:
 
 
 def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | None) -> bool:
-    """Whether the constraint counts only the workload's own pods, judged by matchLabels."""
+    """Whether only the workload's pods count, because the constraint's matchLabels include the workload's."""
     if selector is None or own is None or own.match_expressions:
         return False
     wanted: Mapping[str, str] = selector.match_labels or {}
@@ -58,9 +58,9 @@ def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | No
 
 
 def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
-    """Return the labels of the workload's selector, else the usual labels of applications.
+    """Return matchLabels for the workload's own pods: from its selector, else its usual application labels.
 
-    Keys of matchLabelKeys are left out, because kube-apiserver refuses them in both places. None if no label is left.
+    Keys of matchLabelKeys are left out, because kube-apiserver refuses a key in both places. None if no label is left.
     """
     labels, keys = placed.template.template.labels, placed.constraint.match_label_keys or ()
     own = workload.selector.match_labels if workload.selector else None

@@ -21,7 +21,7 @@ _NAME_CHARS = 32  # of a workload's name within a warning of 120
 
 
 def counted_workloads(workload: Workload, selector: Selector, index: ReadOnlyIndex) -> Iterator[Owner]:
-    """Yield other workloads with a matched template, up to a limit."""
+    """Yield other workloads with a template matched by the selector, up to a limit."""
     mine = (*workload.group_kind, workload.meta.name)
     most = _MAX_COMPARED_WORKLOADS if workload.meta.controller is None else _MAX_COMPARED_SHARDS
     for owner in index.owners.matching(workload.meta.namespace, selector, most):
@@ -30,13 +30,13 @@ def counted_workloads(workload: Workload, selector: Selector, index: ReadOnlyInd
 
 
 def have_one_controller(workload: Workload, owner: Owner) -> bool:
-    """Whether both have the same controller, as an operator's shards do."""
+    """Whether the same controller owns both workloads, as for an operator's shards."""
     mine, theirs = workload.meta.controller, owner.meta.controller
     return mine is not None and theirs is not None and (mine.kind, mine.name) == (theirs.kind, theirs.name)
 
 
 def groups_of(subject: Subject, labels: Mapping[str, str]) -> tuple[Membership, ...]:
-    """Return the SpreadGroups of pods with these labels. Their members are counted together on purpose."""
+    """Return the SpreadGroups selecting pods with these labels. Constraints may count all pods of a group."""
     if subject.index is None:
         return ()
     return tuple(memberships(namespace_of(subject.workload.meta.namespace), labels, subject.index))
@@ -48,6 +48,6 @@ def is_member(owner: Owner, of: Membership) -> bool:
 
 
 def workload_name(owner: Owner, workload: Workload) -> str:
-    """The name of another workload of the namespace in messages, with its kind if this workload has the same name."""
+    """The name of another workload in messages, with its kind if both workloads have the same name."""
     name = quoted(owner.meta.name, _NAME_CHARS)
     return f"{owner.kind} {name}" if owner.meta.name == workload.meta.name else name

@@ -39,7 +39,7 @@ class Fix(Struct, frozen=True):
     """The suggestion of a finding: ``Finding(..., **fix.fields)``.
 
     Args:
-        text: The replacement of the text at the finding's path, or an instruction.
+        text: The new text for the finding's path, or an instruction.
         edits: The same change for programs.
         by_hand: Why there are no edits.
     """
@@ -55,7 +55,7 @@ class Fix(Struct, frozen=True):
 
 
 def all_of(fixes: Iterable[Fix]) -> Fix:
-    """Combine fixes that only help together."""
+    """Combine fixes that help only together."""
     several = [each for each in fixes if each != Fix()]
     # Instructions for overwritten fields would confuse readers.
     needed = [each for index, each in enumerate(several) if not _is_overwritten(each, several[index + 1 :])]
@@ -82,7 +82,7 @@ def _as_words(fix: Fix) -> str:
 
 
 def _bounded(text: str) -> str:
-    """The text, or a hint to the command where it is too long for a line."""
+    """The text, or the command to print it if it is too long for a line."""
     return (
         text if len(text) <= _MAX_FIX_CHARS else "run evenspread check --fix, because the fix is too long for one line"
     )
@@ -121,9 +121,9 @@ def removal(placed: Placed, *, named: bool = False) -> Fix:
 
 
 def redundant(placed: Placed, **fields: str) -> Fix | None:
-    """Remove a constraint if ``fields`` make it a duplicate by key and action. None without a duplicate.
+    """Remove a constraint if ``fields`` would give it the key and action of another constraint. None otherwise.
 
-    kube-apiserver refuses both. There are edits only if they agree in all fields.
+    kube-apiserver refuses such duplicates. The fix has edits only if both constraints agree in all fields.
     """
     after = replace(placed.constraint, **fields)
     pair = (after.topology_key, after.when_unsatisfiable)
@@ -141,7 +141,7 @@ def over_another_key(placed: Placed, key: str) -> Fix:
 
 
 def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -> Fix:
-    """Make a constraint soft, without minDomains. No edits if it has a soft twin."""
+    """Make a constraint soft and remove its minDomains. No edits if its topologyKey has a soft constraint already."""
     fields = soft_fields(placed.constraint, [each.constraint for each in every if each.template is placed.template])
     if fields is None:
         return Fix(removal(placed, named=named).text, by_hand="its topologyKey already has a ScheduleAnyway constraint")

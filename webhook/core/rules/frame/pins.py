@@ -22,7 +22,7 @@ from webhook.core.workloads.workload import Template, Workload
 
 
 def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | None:
-    """Return why a constraint has no effect, in short and in full. None if an effect is possible."""
+    """Return why a constraint has no effect, as a short and a full text. None if it may have an effect."""
     template, constraint = placed.template, placed.constraint
     if not _is_held(template) or (constraint.max_skew or 0) < 1 or not _is_asked(subject):
         return None
@@ -97,12 +97,12 @@ def _too_many(rule: str, placed: Placed, subject: Subject) -> Finding | None:
 
 
 def _is_asked(subject: Subject) -> bool:
-    """Whether no nodes are known. With nodes, placement rules report the numbers."""
+    """Whether the nodes are unknown. If they are known, placement rules report the numbers."""
     return subject.index is None or bool(subject.index.lacks("nodes"))
 
 
 def are_held(workload: Workload) -> bool:
-    """Whether node selector or affinity restricts the pods. Most workloads have neither."""
+    """Whether node selector or affinity restricts the workload's pods. Most workloads have neither."""
     return any(map(_is_held, workload.templates))
 
 
@@ -116,7 +116,7 @@ def _who_pins(template: Template) -> str:
 
 
 def _pinned_values(template: Template, key: str) -> frozenset[str] | None:
-    """Return the values of a node label allowed by node selector and required node affinity. None for all."""
+    """Return the values of a node label allowed by node selector and required node affinity. None for any value."""
     spec = template.template.pod_spec
     value = (spec.node_selector or {}).get(key)
     values = None if value is None else frozenset({value})
@@ -130,7 +130,7 @@ def _pinned_values(template: Template, key: str) -> frozenset[str] | None:
 
 
 def is_in_one_domain(template: Template, key: str) -> bool:
-    """Whether node selector and required node affinity allow one value of a key, under any of its names."""
+    """Whether node selector and required node affinity allow only one value of the key, under any of its names."""
     spec = template.template.pod_spec
     named = {*(spec.node_selector or ())}
     named.update(each.key for term in spec.node_terms or () for each in term.match_expressions or ())
@@ -148,7 +148,7 @@ def _term_values(term: NodeSelectorTerm, key: str) -> frozenset[str] | None:
 
 
 def _shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:
-    """Whether pod affinity forces all pods of the workload, and no others, into a single domain of the key."""
+    """Whether pod affinity forces all pods of only this workload into a single domain of the constraint's key."""
     labels = placed.template.template.labels
     return any(
         _is_here(term, placed.constraint)

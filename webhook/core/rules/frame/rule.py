@@ -28,7 +28,7 @@ WARNING_CHARS = 120
 
 
 class Severity(StrEnum):
-    """The damage without action."""
+    """How much damage the fault causes if nobody acts."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -89,7 +89,7 @@ class _OtherFields(TypedDict, total=False):
 
 
 class NotEvaluated(Struct, frozen=True):
-    """A rule that was not evaluated. ``fault`` is the exception of a failed rule, a bug."""
+    """A rule without an evaluation, and the reason. ``fault`` is the exception of a failed rule (a bug), or None."""
 
     rule: str
     reason: Reason
@@ -97,7 +97,7 @@ class NotEvaluated(Struct, frozen=True):
 
     @property
     def missing(self) -> str:
-        """The missing fact, in a sentence for users."""
+        """The reason as a text for users: the missing fact."""
         return self.reason.text
 
     @property
@@ -115,7 +115,7 @@ _P = ParamSpec("_P")
 def guarded(
     rules: Iterable["Rule"], ask: Callable[_P, Iterable[RuleAnswer]], *args: _P.args, **kwargs: _P.kwargs
 ) -> list[RuleAnswer]:
-    """Return the answers of these rules. If a rule raises, they are not evaluated, and other rules go on."""
+    """Return the rules' answers. If the function raises, keep its answers so far and add the failure of each rule."""
     answers: list[RuleAnswer] = []
     try:
         answers.extend(ask(*args, **kwargs))  # what it answered before it raised stays
@@ -125,12 +125,12 @@ def guarded(
 
 
 def failed(rules: Iterable["Rule"], error: Exception) -> list[NotEvaluated]:
-    """Return the answers of rules that failed with this exception."""
+    """Return a `NotEvaluated` with this exception for each rule."""
     return [NotEvaluated(rule.id, Missing.RULE_FAILED.reason, error) for rule in rules]
 
 
 class Need(Enum):
-    """The part of the cluster read by a rule. Its size determines the time."""
+    """A part of the cluster read by a rule. The size of this part determines the evaluation time."""
 
     NODES = auto()
     PODS = auto()
@@ -140,7 +140,7 @@ class Need(Enum):
 
 
 class AskedAgain(Enum):
-    """When to evaluate a rule again, to detect findings caused by another rule's fix."""
+    """When to evaluate a rule again, to detect new findings caused by another rule's fix."""
 
     NEVER = auto()
     AFTER_FIXES = auto()
@@ -190,7 +190,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     @property
     def slow(self) -> bool:
-        """Whether it may run out of time unnoticed. A dry run reports that itself."""
+        """Whether the rule may run out of time without a report of its own. A dry run has one."""
         return bool(self.needs or self.uses) and Need.DRY_RUN not in self.needs
 
     def finding(self, placed: Placed, field: str, fix: Fix, *, summary: str, **texts: Unpack[_OtherFields]) -> Finding:
@@ -201,6 +201,6 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 def short_enough(rule: str, *lines: str) -> str:
-    """Return the first line that fits a warning of the rule. Empty if none does."""
+    """Return the first line short enough for a warning of the rule. Empty if all are too long."""
     room = WARNING_CHARS - len(f"evenspread/{rule}: ")
     return next((line for line in lines if len(line) <= room), "")

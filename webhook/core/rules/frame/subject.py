@@ -29,7 +29,7 @@ _NO_CLUSTER = Missing.NO_CLUSTER.reason  # once: a review without a cluster asks
 
 
 class Placed(Struct, frozen=True, dict=True):
-    """A constraint with its template and index."""
+    """A constraint with its template and its index in the template."""
 
     template: Template
     index: int
@@ -37,7 +37,7 @@ class Placed(Struct, frozen=True, dict=True):
 
     @cached_property
     def selector(self) -> Selector | None:
-        """The selector for pods of its template. None if it is invalid."""
+        """The compiled selector for pods of the template. None if it is invalid."""
         return readable_selector(self.constraint, self.template.template.labels)
 
     @property
@@ -47,22 +47,22 @@ class Placed(Struct, frozen=True, dict=True):
 
     @property
     def name(self) -> str:
-        """Its name in messages: ``zone[0]``."""
+        """The constraint's name in messages: ``zone[0]``."""
         return constraint_name(self.constraint.topology_key or "", self.index)
 
     @property
     def noun(self) -> str:
-        """The word for a domain in messages: ``zone``, or node for a host."""
+        """The word for a domain in messages: ``zone``, or ``node`` for hostname."""
         return noun_of(self.constraint.topology_key or "")
 
     @property
     def short_name(self) -> str:
-        """``zone`` of ``zone[0]``."""
+        """The name without the index: ``zone`` for ``zone[0]``."""
         return self.name.partition("[")[0]
 
     @property
     def key(self) -> str:
-        """An identity that survives constraints inserted before it."""
+        """An identity of the constraint. Constraints inserted before it do not change it."""
         return f"{self.template.path} {self.constraint.topology_key} {self.constraint.when_unsatisfiable}"
 
 
@@ -91,7 +91,7 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @cached_property
     def index(self) -> ReadOnlyIndex | None:
-        """The cluster. None if it is unknown or rules must not read it (`lacks`)."""
+        """The cluster. None if it is unknown or rules must not read it (see `lacks`)."""
         here = self.context
         return None if here.index is None or here.budget.unjudged or self._limit else here.index
 
@@ -107,7 +107,7 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @property
     def offline(self) -> bool:
-        """Whether no kube-apiserver sees the object now."""
+        """Whether the object is examined outside of admission, for example by the command line."""
         return self.context.offline
 
     @cached_property
@@ -132,11 +132,11 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @property
     def pods(self) -> str:
-        """The pods as subject of a sentence in messages: "the pods have"."""
+        """The subject of a sentence about the pods, with its verb: "the pods have"."""
         return "this pod has" if self.workload.is_pod else "the pods have"
 
     def lacks(self, *resources: str) -> Reason | None:
-        """Why these resources of the cluster cannot be looked at. None if they can."""
+        """Why rules cannot read these resources of the cluster. None if they can."""
         here = self.context
         if here.index is None:
             return _NO_CLUSTER
@@ -176,11 +176,11 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @property
     def out_of_time(self) -> bool:
-        """Whether there is no time left to look at the cluster."""
+        """Whether the deadline for cluster lookups has passed."""
         return self.context.budget.is_spent
 
     def while_time_is_left(self, items: Iterable[_Item]) -> Iterator[_Item]:
-        """Yield items until the time is over. `rule_set` reports that."""
+        """Yield items until the deadline has passed. `rule_set` then reports the rule as not evaluated."""
         for item in items:
             if self.out_of_time:
                 return
@@ -196,7 +196,7 @@ def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -
 
 
 def noun_of(key: str) -> str:
-    """Return the word for a domain of the key: ``zone``, or node for a host."""
+    """Return the word for a domain of the key: ``zone``, or ``node`` for hostname."""
     segment = segment_of(key) or "domain"
     return "node" if key == HOSTNAME else quoted(segment, 40)
 

@@ -47,7 +47,7 @@ class Tried(NamedTuple):
 
 
 class _Before:
-    """The rules' answers about an object before any fix, to compare with those afterwards."""
+    """The rules' answers before any fix, for comparison with the answers after a fix."""
 
     def __init__(self, answers: Iterable[RuleAnswer]) -> None:
         given = [*answers]
@@ -56,7 +56,7 @@ class _Before:
         self._same = Counter(map(_identity, self.findings))
 
     def after(self, answers: Iterable[RuleAnswer]) -> list[Finding]:
-        """Return the findings about a changed object. Raise _FailedError if rules fail only there."""
+        """Return the findings after a fix. Raise _FailedError if a rule fails only after the fix."""
         given = [*answers]
         faults = [each for each in given if isinstance(each, NotEvaluated) and each.fault is not None]
         if new := [each for each in faults if each.rule not in self._failed]:
@@ -67,22 +67,22 @@ class _Before:
         return _identity(finding) not in self._same
 
     def stays(self, finding: Finding, left: Iterable[Finding]) -> bool:
-        """Whether as many findings with its identity remain. False if there was none before."""
+        """Whether the fix leaves as many findings like this finding as before. False if there was none before."""
         return 0 < self._same[_identity(finding)] <= sum(_identity(each) == _identity(finding) for each in left)
 
     def more(self, left: Sequence[Finding]) -> list[Finding]:
-        """Return findings of rules with more findings than before. Edits can change the keys of findings."""
+        """Return the findings of rules with more findings after the fix. Edits can change the keys of findings."""
         # Compare numbers, because an edit of a finding's key must not make it look new.
         grown = Counter(each.rule for each in left) - Counter(each.rule for each in self.findings)
         return [each for each in left if each.rule in grown]
 
 
 class _UntriedError(Exception):
-    """The reason why a fix cannot be tested."""
+    """The reason why a fix cannot be tested, as a message."""
 
 
 class _FailedError(Exception):
-    """Rules failed on the edited object."""
+    """Rules failed on the edited object, but not before."""
 
     def __init__(self, faults: Sequence[NotEvaluated]) -> None:
         super().__init__(", ".join(each.rule for each in faults))
@@ -142,11 +142,11 @@ def tried_as_a_whole(
     """Try the fixes of these rules in the whole object.
 
     Args:
-        answers: Of all rules, before.
-        rules: Whose fixes are tried.
+        answers: The answers of all rules before the fixes.
+        rules: The ids of the rules with fixes to try.
         raw: The object.
         again: Returns the answers for a changed object.
-        warns: Whether a new finding speaks against a fix. Notes do not.
+        warns: Whether a new finding counts against a fix.
 
     Raises:
         DecodeError: The object cannot be parsed.
@@ -191,11 +191,11 @@ def tried_in_templates(
     """Try the fixes in the pod templates.
 
     Args:
-        findings: Of all rules.
+        findings: The findings of all rules.
         subject: The object.
         ask: Returns the answers of the rules that judge a fix.
-        rules: Whose fixes are tried; None for all.
-        joins: Whether fixes of revealed findings join a fix. If not, it becomes text.
+        rules: The ids of the rules with fixes to try. None for all.
+        joins: Whether a fix takes over the fixes of revealed findings. If not, it loses its edits.
     """
     editing = [each for each in findings if each.edits and (rules is None or each.rule in rules)]
     del editing[_most_tried(subject) :]
@@ -236,14 +236,17 @@ def _most_tried(subject: Subject) -> int:
 
 
 def _is_beside(fix: Fix, edits: Sequence[Edit]) -> bool:
-    """Whether edits may join a fix: they remove no constraint and change only constraints of the fix."""
+    """Whether the edits can join the fix: they remove no constraint and change only constraints of the fix."""
     own = {each for edit in fix.edits for each in _ITEM.findall(edit.path)}
     removing = any(each.value is None and _ITEM.fullmatch(each.path) for each in edits)
     return bool(edits) and not removing and all(own.issuperset(_ITEM.findall(each.path)) for each in edits)
 
 
 def _after(subject: Subject, edits: Sequence[Edit]) -> Subject | None:
-    """Return the subject with the edits, None if an edit is elsewhere. Raise _UntriedError if it does not fit."""
+    """Return the subject with the edits. None if an edit is outside of labels and constraints.
+
+    Raise _UntriedError if an edit does not fit.
+    """
     templates, inside = [], 0
     for template in subject.workload.templates:
         labels, constraints = f"{template.path}metadata.labels", template.constraints_path

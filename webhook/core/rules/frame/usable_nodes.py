@@ -45,12 +45,12 @@ class UsableNodes:
 
     @cached_property
     def open(self) -> int:
-        """The usable nodes, regardless of resources, without starting or leaving nodes."""
+        """The usable nodes with tolerated taints, regardless of resources. Starting and leaving nodes are excluded."""
         return self.usable & self.tolerated & settled_nodes(self.view)
 
     @cached_property
     def with_hard_keys(self) -> int:
-        """The nodes with the keys of all hard constraints. No other node counts."""
+        """The nodes with the topology keys of all hard constraints. Hard constraints count no other node."""
         nodes = self.view.live
         for constraint in self.template.template.pod_spec.constraints:
             if constraint.hard:
@@ -82,7 +82,7 @@ class UsableNodes:
 
 
 def usable_nodes_of(subject: Subject) -> Iterator[tuple[Placed, UsableNodes]]:
-    """Each constraint with the nodes for its template's pods."""
+    """Yield each constraint with the nodes for the pods of its template."""
     nodes: UsableNodes | None = None
     for placed in subject.placed:
         if nodes is None or nodes.template is not placed.template:

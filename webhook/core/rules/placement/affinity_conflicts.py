@@ -28,12 +28,12 @@ _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
 
 
 def evaluate(subject: Subject) -> Iterable[Finding]:
-    """Yield conflicts of every cluster. With a known cluster, `_evaluate_template` takes over."""
+    """Yield the conflicts existing in every cluster. With a known cluster, `_evaluate_template` finds them instead."""
     return pinned_by_template(subject, CONFLICTS.id) if are_held(subject.workload) else ()
 
 
 def _concerns(subject: Subject, _hard: Sequence[Placed]) -> bool:
-    """Whether something of the object besides constraints decides where its pods may go."""
+    """Whether volumes, node selector or affinity restrict the pods' nodes."""
     return subject.workload.claims is not None or any(map(_is_pinned, subject.workload.templates))
 
 
@@ -76,7 +76,7 @@ def _is_pinned(template: Template) -> bool:
 
 
 def _restrictions(template: Template, admitted: PodSpec | None = None) -> Iterator[tuple[Restriction, str]]:
-    """Each restriction of the pods' nodes, with its name in messages. ``admitted`` includes the RuntimeClass."""
+    """Yield each restriction of the pods' nodes and its name in messages. ``admitted`` includes the RuntimeClass."""
     spec = template.template.pod_spec
     if spec.node_selector or spec.node_terms is not None:
         yield Restriction.AFFINITY, "node selector" if spec.node_selector else "node affinity"
@@ -97,7 +97,7 @@ def _pinned(case: TemplateUnderRule) -> Finding | None:
 
 
 def _worst(rooms: Sequence[ConstraintRoom], of: CandidateNodes) -> tuple[int, ConstraintRoom] | None:
-    """Return the lowest bound on the workload's pods, and its constraint. None without a bound."""
+    """Return the lowest upper bound on the workload's pods, with its constraint. None without a bound."""
     together = None if of.together is None else of.eligible.nodes.column(of.together)
     bounds = [(tally.most if together is None else tally.most_in_one(together), tally) for tally in rooms]
     return min(((most, tally) for most, tally in bounds if most is not None), key=lambda each: each[0], default=None)
@@ -175,7 +175,6 @@ def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) ->
 
 
 def _held_by_volumes(case: TemplateUnderRule) -> Iterator[Finding]:
-    """Yield findings for missing pods with volumes in a domain closed by the constraint."""
     missing = None if case.ordinals is None else case.ordinals.to_place(case.wanted)
     if missing is None or not missing.pinned:
         return
@@ -191,7 +190,10 @@ def _held_by_volumes(case: TemplateUnderRule) -> Iterator[Finding]:
 
 
 def _homes(tally: ConstraintRoom, missing: PodsToPlace) -> tuple[dict[int, PinnedDomain], int]:
-    """Return the domains with their pinned pods, and the number of free pods. Pods without a node are left out."""
+    """Return each domain with its pinned pods, and the number of pods with a choice of domains.
+
+    Pods without an open node for their volumes are left out.
+    """
     column, free = tally.column, missing.free
     pinned: dict[int, int] = {}
     for nodes, many in missing.pinned.items():
@@ -225,7 +227,7 @@ def _finding_about_volumes(
         summary=said,
         remedy=remedy.words,
         detail=f"{said}, and by maxSkew {placed.name} allows each {noun(tally)} only {tally.limit.max_skew} more than"
-        f" the emptiest; the pods with volumes there do not run yet{case.stay}",
+        f" the emptiest; the pods with these volumes do not run yet{case.stay}",
         warns=admitted < case.wanted,
         at_most=case.at_most,
     )

@@ -1,6 +1,6 @@
-"""Find the caps of the replicas: counted tainted nodes, too few domains, or a small zone with full hosts.
+"""Find caps on the replicas: counted tainted nodes, too few domains, or a small zone with full hosts.
 
-Each number is a bound for every placement order. A fix is named only if every order then places all pods.
+Each cap holds in every placement order. A fix is named only if every order then places all pods.
 """
 
 from collections.abc import Iterator, Sequence
@@ -65,7 +65,7 @@ TAINTED = PlacementRule(
 
 
 def _rises(case: TemplateUnderRule, tally: ConstraintRoom, minimum: int) -> bool:
-    """Whether the replicas suffice to lift every other domain above the minimum and pass maxSkew."""
+    """Whether there are enough replicas to raise all other domains above the minimum, and more than maxSkew."""
     if case.wanted <= tally.limit.max_skew:
         return False
     # The pods needed to lift all others above the minimum. Until then, the tainted domain limits nothing.
@@ -153,7 +153,7 @@ def _is_asking(placed: Placed) -> bool:
 
 
 def _capped_by_domains(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Finding]:
-    """Yield a finding if the minimum stays 0, so maxSkew caps each domain."""
+    """Yield a finding if too few domains keep the minimum at 0. maxSkew then caps each domain."""
     wanted, cap, admitted = placed.constraint.min_domains or 1, tally.limit.max_skew, tally.most
     eligible = tally.column.domains(tally.domains.counting)
     if not eligible or len(eligible) + _empty(case, tally) >= wanted or admitted is None or admitted >= case.wanted:

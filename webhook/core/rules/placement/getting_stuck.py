@@ -45,7 +45,7 @@ def _of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
 
 
 def _rolls(subject: Subject, hard: Sequence[Placed]) -> bool:
-    """Whether a changed template replaces pods step by step, by a known strategy."""
+    """Whether a change of the template replaces the pods step by step, by a known strategy."""
     workload, strategy = subject.workload, subject.workload.strategy
     at_once = strategy is not None and strategy.type in ("Recreate", "OnDelete")
     return (

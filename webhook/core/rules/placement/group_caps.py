@@ -52,7 +52,14 @@ _UNLABELLED = "(no label)"  # no label has this value: the nodes without the key
 
 
 class _Fullest(NamedTuple):
-    """A domain, its pods today and at most, missing pods of others among them, and workloads without the plan."""
+    """How full a domain can get.
+
+    Attributes:
+        there: The group's pods in the domain today.
+        pods: The most pods of the group in the domain.
+        lacked: The missing pods of other workloads among ``pods``.
+        unplanned: The workloads without the fields of the stored plan.
+    """
 
     domain: str
     there: int
@@ -68,7 +75,7 @@ class _Lacking(Struct, frozen=True):
         pods: Their largest possible number.
         batches: The pods to place.
         unplanned: The workload's name if its template lacks the fields of the stored plan.
-        unknown: Why it is unknown where they go.
+        unknown: Why the nodes of the missing pods are unknown. None if they are known.
     """
 
     pods: int
@@ -78,7 +85,7 @@ class _Lacking(Struct, frozen=True):
 
 
 class _Limit(NamedTuple):
-    """A cap, and how many pods its share is of."""
+    """A cap, and the number of pods for the cap's share."""
 
     cap: Cap
     of_pods: int
@@ -190,7 +197,7 @@ def _counted_by(of: Membership, cap: Cap) -> Selector:
 
 
 def _by_domain(counts: Counts, column: Column, index: ReadOnlyIndex) -> Mapping[str, int]:
-    """Count the pods by domain. Nodes without the key count as a domain, and deleted nodes are skipped."""
+    """Count the pods by domain. Nodes without the key form a domain of their own. Deleted nodes do not count."""
     found, live = Counter[str](), index.nodes.view().live
     for slot, pods in counts.items():
         if slot < len(column.domain_of) and live >> slot & 1:
@@ -214,9 +221,10 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
     there: Mapping[str, int],
     subject: Subject,
 ) -> Iterator[_Fullest | Reason]:
-    """Yield the fullest domains, each filled first with the missing pods.
+    """Yield how full each of the fullest domains can get.
 
-    Only the workload's own pods first. Then missing pods of ``others`` before them, if that can break the cap.
+    First place only the workload's own missing pods there. Then try it with missing pods of ``others`` placed before
+    them, if all of them together can break the cap.
     """
     names = sorted(column.values, key=lambda each: (-there.get(each, 0), each))[:_MOST_DOMAINS]
     unlabelled = coming.index.nodes.view().live & ~column.present
@@ -240,7 +248,7 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
 def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
     coming: PodsToPlace, others: Sequence[_Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
 ) -> Iterator[_Fullest | Reason]:
-    """Yield the domain with missing pods of others up to the cap, then the workload's own."""
+    """Yield how full a domain gets if other workloads' missing pods come first, up to the cap."""
     before = min(most - held, sum(one.pods for each in others for one in each.batches))
     if before > _MOST_LED:
         yield Reason(f"unknown: {before} missing pods of other workloads are too many to place one by one")
@@ -256,7 +264,7 @@ def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
 
 
 def _after_others(of: ClusterGame, own: int, room: int) -> tuple[int, int]:
-    """Count the placed later pods, up to ``room``, then the placed pods of the first ``own`` classes."""
+    """Place up to ``room`` pods of the later classes, then pods of the first ``own`` classes. Return both numbers."""
     game, state, placed = of.game, of.game.start, [0, 0]
     for number, most in ((0, room), (1, _MOST_LED)):
         while placed[number] < most:
@@ -277,7 +285,7 @@ def _following(own: Sequence[PodBatch], others: Sequence[_Lacking]) -> list[PodB
 
 
 def _game_in(nodes: int, coming: PodsToPlace, others: Sequence[PodBatch], subject: Subject) -> ClusterGame | None:
-    """Return the game of these pods on some nodes. None if it would delay other reviews."""
+    """Return the game of these pods on only these nodes. None if building the game would delay other reviews."""
     batches = [
         replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in (*coming.batches, *others)
     ]
@@ -286,7 +294,7 @@ def _game_in(nodes: int, coming: PodsToPlace, others: Sequence[PodBatch], subjec
 
 
 def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex) -> bool:
-    """Whether the domain has pods of the workload. True if unknown."""
+    """Whether the domain has pods of the workload. True if this is unknown."""
     own = subject.own_selector
     if own is None:
         return True
@@ -294,7 +302,7 @@ def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex
 
 
 def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> PodsToPlace | Reason | None:
-    """Return the workload's missing pods. A reason if unknown, None without any."""
+    """Return the workload's missing pods. None if no pod is missing, a reason if unknown."""
     workload = subject.workload
     spec = template.template.pod_spec
     foreign = (spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names

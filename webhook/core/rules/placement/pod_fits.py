@@ -1,8 +1,11 @@
 """Decide whether a pod without a controller, or all pods of a workload, fit now.
 
-A pod needs a dry run. A workload's pods are placed one by one, in every order (`frame.shortfall`). Pods of a controller
-are skipped, because their author wrote another object. Pods with scheduling gates, a node or another scheduler are
-skipped, because the scheduler does not place them now.
+A pod needs a dry run. A workload's pods are placed one by one, in every order (`frame.shortfall`). Three kinds of pods
+are skipped:
+
+- pods of a controller, because their author wrote the controller,
+- pods with scheduling gates or a node, because the scheduler does not place them now,
+- pods of another scheduler.
 """
 
 from collections.abc import Iterable, Iterator
@@ -80,7 +83,7 @@ DO_NOT_FIT = PlacementRule(
 
 
 def feasibility(subject: Subject) -> Feasibility | None:
-    """Run a pod through the scheduler's filters. None for skipped pods."""
+    """Run a pod through the scheduler's filters. None if the pod is skipped."""
     template = _tried(subject)
     if template is None:
         return None
@@ -188,6 +191,6 @@ def _needs_action(explanation: Explanation, subject: Subject, index: ReadOnlyInd
 
 
 def _waits(balance: Balance, explanation: Explanation, subject: Subject, *, reasons: bool = True) -> str:
-    """Describe the obstacle within the policy. Hostnames are names of nodes."""
+    """Describe the obstacle with the names allowed by the policy. Hostnames count as names of nodes."""
     names = subject.policy.messages.name_domains(balance.domains.constraint.topology_key)
     return shortened(why_minimum_stays(balance, explanation.verdict, names=names, reasons=reasons), 120)

@@ -18,7 +18,7 @@ _TOLD = frozenset({Mode.WARN, Mode.DENY})
 
 
 def _concerns(subject: Subject, hard: Sequence[Placed]) -> bool:
-    """Whether pods are made anew, and tainted nodes count for them."""
+    """Whether a controller replaces the pods, and a hard constraint counts tainted nodes."""
     return subject.workload.traits.replaces and counts_tainted_nodes(subject, hard)
 
 

@@ -16,7 +16,10 @@ _REPLICATION_CONTROLLER = (native_version(REPLICATION_CONTROLLER), REPLICATION_C
 
 
 def default_selector(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex) -> Selector:
-    """Deduce the selector, empty without Service or owner. Source: plugins/helper/spread.go ``DefaultSelector``."""
+    """Return the selector of default constraints. Empty without a Service or owner.
+
+    Source: plugins/helper/spread.go ``DefaultSelector``.
+    """
     pairs: dict[str, str] = {}
     for service in pod_services(meta.labels or {}, namespace, index):
         pairs |= (service.spec and service.spec.selector) or {}
@@ -33,9 +36,9 @@ def default_selector(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex) -> 
 
 
 def pod_services(labels: Mapping[str, str], namespace: str, index: ReadOnlyIndex) -> tuple[Service, ...]:
-    """List the namespace's Services that select a pod, sorted by name.
+    """Return the namespace's Services that select a pod, sorted by name.
 
-    A Service without a selector selects nothing, and one with an empty selector everything.
+    A Service without a selector selects no pod. A Service with an empty selector selects every pod.
 
     Source: plugins/helper/spread.go ``GetPodServices``.
     """
@@ -47,10 +50,10 @@ def pod_services(labels: Mapping[str, str], namespace: str, index: ReadOnlyIndex
 def label_selector(selector: Selector) -> LabelSelector:
     """Convert a compiled selector to the API's form.
 
-    The Service and the controller may require two values of a key, if the controller does not select the pod.
-    matchLabels has only one, so the second becomes an expression. Equal requirements are merged.
+    If the controller does not select the pod, the Service and the controller may require two values of a key.
+    matchLabels has only one value by key, so the second becomes an expression. Equal requirements are merged.
 
-    Source: meta/v1/helpers.go ``LabelSelectorAsSelector``, of which this is the inverse.
+    Source: meta/v1/helpers.go ``LabelSelectorAsSelector``, the inverse of this function.
     """
     labels: dict[str, str] = {}
     expressions: dict[LabelSelectorRequirement, None] = {}

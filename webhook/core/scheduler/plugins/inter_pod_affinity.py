@@ -36,7 +36,7 @@ REJECTED_BY_EXISTING = unschedulable("node(s) didn't satisfy existing pods anti-
 
 
 class Neighbours(Struct, frozen=True):
-    """Existing pods in a relation of affinity with the incoming pod.
+    """Existing pods that matter for the affinity of the incoming pod.
 
     Counts are by slot, and include deleted nodes.
 
@@ -47,7 +47,7 @@ class Neighbours(Struct, frozen=True):
         anti_affinity_terms: The pod's anti-affinity terms.
         anti_affinity_pods: For each anti-affinity term, the matching pods.
         existing_terms: Existing pods' anti-affinity terms that match the pod: topology key, and the pods with the term.
-        error: The error about an invalid term, or "".
+        error: The error about an invalid term. Empty without an error.
 
     Source: interpodaffinity/filtering.go ``preFilterState``.
     """
@@ -62,7 +62,7 @@ class Neighbours(Struct, frozen=True):
 
 
 def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
-    """Count the existing pods for a pod's affinity. Source: filtering.go ``PreFilter``."""
+    """Count the existing pods that matter for a pod's affinity. Source: filtering.go ``PreFilter``."""
     affinity, namespace = pod.pod_spec.affinity, pod.meta.namespace
     existing_terms = tuple(index.pods.terms_matching(namespace, pod.labels))
     if affinity is None:
@@ -103,7 +103,7 @@ def _resolved(
 
 
 def with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
-    """Replace the term's namespace selector by namespaces.
+    """Replace the term's namespace selector by the names of the selected namespaces.
 
     Source: plugin.go ``mergeAffinityTermNamespacesIfNotEmpty``.
     """
@@ -182,7 +182,7 @@ def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> PluginRes
 
 
 def _nodes_in_domains(nodes: NodeView, terms: Iterable[tuple[str, Counts]]) -> int:
-    """Select nodes in the domain of a counted pod, for any of the terms.
+    """Return the nodes whose domain has a counted pod, for any of the terms.
 
     Source: filtering.go ``satisfyPodAntiAffinity``, ``satisfyExistingPodsAntiAffinity``.
     """
@@ -199,7 +199,7 @@ def _nodes_in_domains(nodes: NodeView, terms: Iterable[tuple[str, Counts]]) -> i
 
 
 def _nodes_meeting_affinity(neighbours: Neighbours, nodes: NodeView) -> int:
-    """Select nodes under the first condition above. Source: filtering.go ``nodeTopologyMatchesAffinity``."""
+    """Return the nodes that meet the condition on affinity. Source: filtering.go ``nodeTopologyMatchesAffinity``."""
     with_keys = near = nodes.live
     any_match = False
     for term in neighbours.affinity_terms:

@@ -41,7 +41,10 @@ def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: 
 
 
 def _required_names(selector: NodeSelector) -> frozenset[str] | None:
-    """Collect node names allowed by the terms, None for any. Source: nodeaffinity/node_affinity.go ``PreFilter``."""
+    """Return the node names allowed by the terms. None if any name is allowed.
+
+    Source: nodeaffinity/node_affinity.go ``PreFilter``.
+    """
     names: frozenset[str] = frozenset()
     for term in selector.node_selector_terms or ():
         named = _names_of_term(term)

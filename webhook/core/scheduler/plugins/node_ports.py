@@ -1,4 +1,4 @@
-"""The NodePorts plugin: nodes with a conflicting host port.
+"""The NodePorts plugin: rejects nodes with a conflicting host port.
 
 Source: kube-scheduler framework/plugins/nodeports/node_ports.go.
 """

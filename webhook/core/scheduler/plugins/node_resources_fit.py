@@ -1,4 +1,4 @@
-"""The NodeResourcesFit plugin: nodes with too few free resources.
+"""The NodeResourcesFit plugin: rejects nodes with too few free resources.
 
 `core.scheduler.problem.NOT_EVALUATED` lists differences from kube-scheduler.
 
@@ -30,8 +30,8 @@ class FreeResources(Struct, frozen=True, dict=True):
     CPU is in milli-CPU, every other resource in whole units.
 
     Attributes:
-        free: Only resources that some node lacks, in the order of reasons.
-        allocatable: Only resources that some node lacks even without pods.
+        free: Only resources scarce on some node, in the order of reasons.
+        allocatable: Only resources scarce on some node even without pods.
         wanted: The pod's request of each resource in ``free``.
     """
 
@@ -41,7 +41,7 @@ class FreeResources(Struct, frozen=True, dict=True):
 
     @cached_property
     def short(self) -> tuple[tuple[str, int, int], ...]:
-        """For each scarce resource: reason, nodes with too little, nodes too small.
+        """For each scarce resource: the reason, the nodes with too little free, the nodes too small even when empty.
 
         Computed once: a review needs it several times for a pod, and it compares 5,000 nodes.
         """
@@ -56,10 +56,10 @@ class FreeResources(Struct, frozen=True, dict=True):
 
 
 def scarce_amounts(amounts: Sequence[tuple[str, int]], index: ReadOnlyIndex) -> Mapping[str, tuple[int, ...]]:
-    """Return the free amounts by slot of resources that some node lacks, in order.
+    """Return the free amounts by slot of the resources scarce on some node, in order.
 
-    The index answers for all resources of every node at once. The pod's author chooses the number of other resources,
-    and each may add up all nodes under the index's lock. So each of these is a separate lookup.
+    The resources of every node (`OF_EVERY_NODE`) take a single lookup. The pod's author chooses the number of other
+    resources, and each may add up all nodes under the index's lock. Each of these therefore takes a separate lookup.
     """
     usual, others = list[tuple[str, int]](), list[tuple[str, int]]()
     for amount in amounts:
@@ -104,7 +104,7 @@ def run_node_resources_fit(resources: FreeResources) -> PluginResult:
 
 
 def _split(parts: Sequence[_Part], reason: str, failing: int, never: int) -> list[_Part]:
-    """Split each part into nodes with one more reason, and the others."""
+    """Split each part into the failing nodes, with one more reason, and the other nodes."""
     divided: list[_Part] = []
     for reasons, nodes, unresolved in parts:
         if nodes & failing:

@@ -66,7 +66,7 @@ def nodes_selected(view: NodeView, selector: Selector) -> int:
 
 
 def tolerated_nodes(view: NodeView, tolerations: Sequence[Toleration] | None) -> int:
-    """Select nodes with only tolerated taints. Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``."""
+    """Return the nodes without an untolerated taint. Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``."""
     nodes = view.live
     # Thousands of nodes share a few lists of taints.
     for taints, members in view.taint_classes:
@@ -84,7 +84,7 @@ def _meeting_all(view: NodeView, requirements: Iterable[Requirement]) -> int:
 
 
 def _nodes_named(view: NodeView, condition: FieldRequirement) -> int:
-    """Select nodes that meet a condition on a field. Nodes without a name always do.
+    """Return the nodes that meet a condition on a field. Nodes without a name always meet it.
 
     Source: nodeaffinity/nodeaffinity.go ``extractNodeFields``, ``match``.
     """
@@ -103,7 +103,7 @@ def _bit(view: NodeView, name: str) -> int:
 
 
 def settled_nodes(view: NodeView) -> int:
-    """Select nodes in normal operation: not cordoned, without `NODE_STATES` taints."""
+    """Return the nodes in normal operation: not cordoned, without taints in `NODE_STATES`."""
     nodes = view.live & ~view.unschedulable
     for taints, members in view.taint_classes:
         check_time()

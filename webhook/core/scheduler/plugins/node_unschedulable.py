@@ -1,4 +1,4 @@
-"""The NodeUnschedulable plugin: cordoned nodes.
+"""The NodeUnschedulable plugin: rejects cordoned nodes.
 
 Source: kube-scheduler framework/plugins/nodeunschedulable/node_unschedulable.go.
 """

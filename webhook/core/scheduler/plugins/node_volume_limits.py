@@ -1,7 +1,7 @@
-"""The NodeVolumeLimits plugin: the most volumes of each CSI driver on a node.
+"""The NodeVolumeLimits plugin: limits the volumes of each CSI driver on a node.
 
 On nodes with a CSINode, an in-tree plugin's volume counts for the CSI driver that replaces the plugin. Attached volumes
-count with or without a pod. A driver may require that it is installed on the node.
+count with or without a pod. A driver may require its own installation on the node.
 
 Source: kube-scheduler nodevolumelimits/csi.go; k8s.io/csi-translation-lib plugins.
 """
@@ -99,9 +99,9 @@ def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView, version:
 def _without_driver(
     wanted: _Attached, storage: Storage, candidates: int, version: KubernetesVersion
 ) -> Iterator[StatusOfNodes]:
-    """List the nodes without a required driver of the volumes.
+    """Yield the nodes that lack a required driver of the volumes.
 
-    Source: csi.go ``checkCSIDriverOnNode``; of several such drivers upstream names any.
+    Source: csi.go ``checkCSIDriverOnNode``; if several drivers are missing, upstream names any of them.
     """
     if not gates.NEEDS_THE_DRIVER.holds(version):
         return
@@ -112,7 +112,7 @@ def _without_driver(
 
 
 def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, candidates: int) -> Iterable[StatusOfNodes]:
-    """List the nodes with too many volumes, and those with uncountable ones. Source: csi.go ``Filter``."""
+    """Return the nodes with too many volumes, and the nodes with uncountable volumes. Source: csi.go ``Filter``."""
     full, members = 0, node_sets.flags(candidates, nodes.size)
     for name, limits in storage.limits.items():
         slot = nodes.slots.get(name, -1)
@@ -132,7 +132,10 @@ def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, candida
 
 
 def _exceeds(wanted: _Attached, attached: _Attached, besides: Iterable[Handle], limits: Mapping[str, int]) -> bool:
-    """Whether mounted, attached and wanted volumes are too many. Source: csi.go ``Filter``."""
+    """Whether the wanted volumes exceed a limit together with mounted and attached volumes.
+
+    Source: csi.go ``Filter``.
+    """
     present = Counter(driver for driver, _ in attached.keys() | {*besides})
     # A volume mounted by another pod of the node needs no second attachment.
     new = Counter(driver for driver, handle in wanted if (driver, handle) not in attached)
@@ -181,7 +184,10 @@ def _attached(slot: int, storage: Storage) -> _Attached:
 
 
 def owner_fault(claim: Claim, namespace: str, name: str, uid: str) -> str:
-    """Return an ephemeral claim's owner error, or "". Source: storage/ephemeral/ephemeral.go ``VolumeIsForPod``."""
+    """Return the error about the owner of an ephemeral claim. Empty without an error.
+
+    Source: storage/ephemeral/ephemeral.go ``VolumeIsForPod``.
+    """
     controller = claim.meta.controller
     if claim.meta.namespace == namespace and controller is not None and controller.uid == uid:
         return ""
@@ -212,7 +218,7 @@ def _count_inline(volume: Volume, attached: _Attached, *, migrates: bool) -> Non
 
 
 def _fault(source: Volume | PersistentVolumeSpec, handle: str) -> str:
-    """Return the reason against converting an in-tree volume to CSI, or "".
+    """Return why an in-tree volume cannot be converted to CSI. Empty if it can.
 
     Source: plugins/azure_disk.go ``isManagedDisk``; plugins/aws_ebs.go ``KubernetesVolumeIDToEBSVolumeID``.
     """
@@ -268,7 +274,7 @@ def _driver_of_volume(volume: PersistentVolume, *, migrates: bool) -> tuple[str,
 
 
 def _in_tree(source: Volume | PersistentVolumeSpec) -> tuple[str, str] | None:
-    """Return a volume's in-tree plugin and handle, None for other volumes.
+    """Return a volume's in-tree plugin and handle. None for other volumes.
 
     Source: csi-translation-lib translate.go ``GetInTreePluginNameFromSpec``.
     """

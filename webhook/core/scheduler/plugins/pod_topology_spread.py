@@ -1,6 +1,6 @@
-"""The PodTopologySpread plugin: hard constraints filter nodes, soft ones score them.
+"""The PodTopologySpread plugin: hard constraints filter nodes, soft constraints score them.
 
-A node admits the incoming pod when, in the node's own domain of every hard constraint,
+A node admits the incoming pod if this holds for every hard constraint, in the node's own domain:
 
     matching pods + (1 if the pod matches itself) - global minimum <= maxSkew
 
@@ -52,8 +52,9 @@ class SpreadDefaults(Struct, frozen=True):
     """The cluster's default constraints.
 
     Attributes:
-        system: True for kube-scheduler's built-in constraints. They only score, and nodes without a topology key get a
-            score only with them.
+        system: Whether these are kube-scheduler's built-in constraints. They only score. Only with them, a node without
+            a
+            topology key gets a score.
 
     Source: plugin.go ``defaultConstraints``, ``systemDefaulted``.
     """
@@ -66,7 +67,7 @@ SYSTEM_DEFAULTS = SpreadDefaults(SYSTEM_CONSTRAINTS, system=True)
 
 
 class Constraint(Struct, frozen=True):
-    """A constraint parsed and compiled, with defaults. Source: common.go ``topologySpreadConstraint``."""
+    """A parsed and compiled constraint, with defaults filled in. Source: common.go ``topologySpreadConstraint``."""
 
     max_skew: int
     topology_key: str
@@ -77,7 +78,7 @@ class Constraint(Struct, frozen=True):
 
 
 class CountedConstraints(Struct, frozen=True):
-    """A pod's hard constraints, or its soft ones, and the pods that match each.
+    """A pod's hard or soft constraints, and the pods that match each of them.
 
     Attributes:
         counts: For each constraint, the matching pods by slot. Slots of deleted nodes are possible.
@@ -106,12 +107,12 @@ class CountedConstraints(Struct, frozen=True):
 
 
 class DomainCounts(Struct, frozen=True):
-    """One hard constraint's matching pods by domain.
+    """The matching pods of a hard constraint by domain.
 
     Attributes:
         column: The node labels of the topology key.
         match_num: Matching pods by domain (its number in ``column``), without domains of 0 pods.
-        counting: The counting nodes. Their domains are eligible.
+        counting: The nodes that the constraint counts. Their domains are eligible.
         global_minimum: The fewest matching pods of an eligible domain.
         self_match: 1 if the pod matches the constraint's selector, else 0.
 
@@ -127,9 +128,7 @@ class DomainCounts(Struct, frozen=True):
 
     @property
     def limit(self) -> int:
-        """The most matching pods of an admitting domain.
-
-        From the module's formula: matching pods <= maxSkew + global minimum - self match.
+        """The most matching pods of a domain that admits the pod: maxSkew + global minimum - self match.
 
         Source: filtering.go ``Filter``.
         """
@@ -137,13 +136,13 @@ class DomainCounts(Struct, frozen=True):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Matching pods by the topology key's value, for every eligible domain."""
+        """The matching pods of every eligible domain, by the topology key's value."""
         values = self.column.values
         return {values[number]: self.match_num.get(number, 0) for number in self.column.domains(self.counting)}
 
 
 class EligibleNodes(Struct, frozen=True):
-    """The ``usable`` nodes by affinity, and the ``tolerated`` nodes.
+    """The nodes allowed by the pod's affinity (``usable``), and the nodes with tolerated taints (``tolerated``).
 
     Source: common.go ``matchNodeInclusionPolicies``.
     """
@@ -164,7 +163,7 @@ class EligibleNodes(Struct, frozen=True):
 def count_constraints(
     pod: Pod, action: str, index: ReadOnlyIndex, defaults: SpreadDefaults, version: KubernetesVersion
 ) -> CountedConstraints:
-    """Count pods for the pod's own constraints, or else for the cluster's defaults.
+    """Count the pods that match the pod's constraints. Without own constraints, use the cluster's defaults.
 
     ``action`` is the whenUnsatisfiable of the constraints to count.
 
@@ -219,7 +218,7 @@ def _parsed(written: Sequence[SpreadConstraint], labels: Mapping[str, str], acti
 
 
 def counting_selector(written: SpreadConstraint, labels: Mapping[str, str]) -> Selector:
-    """Merge a constraint's labelSelector and matchLabelKeys with this pod's labels.
+    """Return the selector merged from labelSelector, and from matchLabelKeys with the pod's labels.
 
     Source: common.go ``filterTopologySpreadConstraints``, ``mergeLabelSetWithSelector``.
     """
@@ -234,7 +233,7 @@ def counting_selector(written: SpreadConstraint, labels: Mapping[str, str]) -> S
 def count_domains(
     counted: CountedConstraints, labels: Mapping[str, str], eligible: EligibleNodes
 ) -> tuple[DomainCounts, ...]:
-    """Count matching pods by domain, and their minimum, for each constraint.
+    """Count the matching pods of each constraint by domain, and find the global minimum.
 
     Source: filtering.go ``calPreFilterState``; scoring.go ``PreScore`` (``requireAllTopologies``).
     """
@@ -276,7 +275,10 @@ def _by_domain(column: Column, counts: Counts, counting: int) -> Counts:
 
 
 def _global_minimum(match_num: Counts, domains: int, min_domains: int) -> int:
-    """Return the fewest pods of an eligible domain, 0 with too few domains. Source: filtering.go ``minMatchNum``."""
+    """Return the fewest pods of an eligible domain. 0 with fewer than minDomains domains.
+
+    Source: filtering.go ``minMatchNum``.
+    """
     # ``match_num`` leaves out domains without pods. If it is shorter than the number of domains, one has 0.
     if domains < min_domains or len(match_num) < domains:
         return 0
@@ -286,7 +288,7 @@ def _global_minimum(match_num: Counts, domains: int, min_domains: int) -> int:
 def run_filter(
     counted: CountedConstraints, labels: Mapping[str, str], eligible: EligibleNodes
 ) -> tuple[PluginResult, tuple[DomainCounts, ...]]:
-    """Run PodTopologySpread and return its counts. Source: filtering.go ``PreFilter``, ``Filter``."""
+    """Run PodTopologySpread. Return also its counts. Source: filtering.go ``PreFilter``, ``Filter``."""
     if counted.error:
         return PluginResult(failure(f"get constraints from pod: {counted.error}")), ()
     if not counted.constraints:

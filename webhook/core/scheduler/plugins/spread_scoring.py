@@ -24,7 +24,7 @@ _INVALID = -1
 
 
 class _Scoring(Struct, frozen=True):
-    """Nodes with the required keys, and the slots to score. Source: scoring.go ``preScoreState``."""
+    """The nodes with the required keys, and the slots of the nodes to score. Source: scoring.go ``preScoreState``."""
 
     eligible: EligibleNodes
     with_keys: int
@@ -32,7 +32,10 @@ class _Scoring(Struct, frozen=True):
 
 
 def scores(counted: CountedConstraints, eligible: EligibleNodes, feasible: int) -> dict[int, int] | None:
-    """Return normalised scores by slot, if any. Source: scoring.go ``PreScore``, ``Score``, ``NormalizeScore``."""
+    """Return normalised scores by slot. None without a soft constraint.
+
+    Source: scoring.go ``PreScore``, ``Score``, ``NormalizeScore``.
+    """
     nodes = eligible.nodes
     if not counted.constraints or counted.error or not nodes.live:
         return None
@@ -56,10 +59,10 @@ def scores(counted: CountedConstraints, eligible: EligibleNodes, feasible: int) 
 
 
 def _weighed(constraint: Constraint, counts: Counts, scoring: _Scoring) -> tuple[float, Counts]:
-    """Return the key's weight, and the matching pods in each scored node's domain.
+    """Return the weight of the topology key, and the matching pods in each scored node's domain.
 
-    Scored nodes without the key are in the domain of the empty value. Hostnames are counted per node, without node
-    policies.
+    All scored nodes without the key share the domain of the empty value. Pods are counted per node for hostname,
+    without node policies.
 
     Source: scoring.go ``PreScore``, ``topologyNormalizingWeight``.
     """

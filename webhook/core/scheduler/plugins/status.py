@@ -18,8 +18,8 @@ class Status(Struct, frozen=True, omit_defaults=True):
     """A code and its reasons in kube-scheduler's words.
 
     Attributes:
-        code: One of the constants above.
-        plugin: "" until a cycle adds the name.
+        code: A constant of this module.
+        plugin: Empty until a cycle adds the name.
 
     Source: kube-scheduler framework/interface.go ``Status``.
     """
@@ -30,7 +30,10 @@ class Status(Struct, frozen=True, omit_defaults=True):
 
     @property
     def rejected(self) -> bool:
-        """Whether it rejects the pod. Not an error. Source: kube-scheduler framework/interface.go ``IsRejected``."""
+        """Whether the plugin rejects the pod. False for an error.
+
+        Source: kube-scheduler framework/interface.go ``IsRejected``.
+        """
         return self.code in (UNSCHEDULABLE, UNRESOLVABLE)
 
 
@@ -42,12 +45,12 @@ StatusOfNodes = tuple[Status, int]
 
 
 class PluginResult(Struct, frozen=True):
-    """A plugin after its PreFilter.
+    """The result of a plugin's PreFilter, and its Filter function.
 
     Attributes:
         pre_filter: The status of PreFilter.
         filter: The Filter function. It returns disjoint sets of rejected candidates. None if skipped.
-        allowed: The names of the only possible nodes, None for all.
+        allowed: The names of the only possible nodes. None for all.
 
     Source: kube-scheduler framework/interface.go ``PreFilterResult``.
     """
@@ -61,7 +64,10 @@ PASSES = PluginResult(SKIPPED)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """A rejection beyond preemption. Source: kube-scheduler framework/interface.go ``UnschedulableAndUnresolvable``."""
+    """Return a rejection that preemption cannot lift.
+
+    Source: kube-scheduler framework/interface.go ``UnschedulableAndUnresolvable``.
+    """
     return Status(UNRESOLVABLE, reasons=reasons)
 
 

@@ -1,4 +1,4 @@
-"""The TaintToleration plugin: nodes with an untolerated taint.
+"""The TaintToleration plugin: rejects nodes with an untolerated taint.
 
 Source: kube-scheduler framework/plugins/tainttoleration/taint_toleration.go.
 """

@@ -1,4 +1,4 @@
-"""The VolumeBinding plugin: nodes with access to a pod's old or new volumes.
+"""The VolumeBinding plugin: rejects nodes without access to a volume for each of the pod's claims.
 
 Unbound claims, smallest first, each take the smallest suitable free volume. The other claims get new volumes, if the
 class allows this on the node and the driver's published capacity suffices.
@@ -48,11 +48,11 @@ _NO_ATTRIBUTES_CLASS = (
 
 
 class _ClaimError(Exception):
-    """The plugin's error that prevents the search for a claim's volume."""
+    """The plugin's error if it cannot search for a claim's volume."""
 
 
 class _PodClaims(Struct, frozen=True):
-    """The pod's bound claims, its claims with delayed binding, and the search's input."""
+    """The pod's bound claims, its claims with delayed binding, and the facts for their search."""
 
     bound: tuple[Claim, ...]
     waiting: tuple[Claim, ...]
@@ -90,7 +90,7 @@ def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: Kub
 
 
 def _claim_fault(claim: Claim) -> str:
-    """Return the claim's reason to reject the pod, or "". Source: volume_binding.go ``podHasPVCs``."""
+    """Return why the claim rejects the pod. Empty if it does not. Source: volume_binding.go ``podHasPVCs``."""
     if claim.status is not None and claim.status.phase == "Lost":
         volume = claim.spec.volume_name or ""
         return f'persistentvolumeclaim "{claim.meta.name}" bound to non-existent persistentvolume "{volume}"'
@@ -102,7 +102,7 @@ def _claim_fault(claim: Claim) -> str:
 def _sort_claims(
     claims: Sequence[Claim], storage: Storage, nodes: NodeView, version: KubernetesVersion
 ) -> PluginResult:
-    """Sort claims into bound and waiting. Others reject the pod. Source: binder.go ``GetPodVolumeClaims``."""
+    """Sort claims into bound and waiting. Any other claim rejects the pod. Source: binder.go ``GetPodVolumeClaims``."""
     bound, waiting, immediate = [], [], False
     for claim in claims:
         if claim.bound:
@@ -124,7 +124,7 @@ def _sort_claims(
 
 
 def _nodes_of_local_volumes(pod_claims: _PodClaims) -> frozenset[str] | None:
-    """Collect the nodes named by bound volumes' affinity. None means all nodes.
+    """Return the nodes named by the affinity of bound volumes. None for all nodes.
 
     Source: binder.go ``GetEligibleNodes`` and pkg/volume/util ``GetLocalPersistentVolumeNodeNames`` of 1.31.
     """
@@ -177,7 +177,7 @@ def _combine_reasons(by_reason: Iterable[tuple[str, int]], candidates: int) -> I
 
 
 def _check_bound(pod_claims: _PodClaims, candidates: int) -> tuple[int, int]:
-    """Check bound claims. On each node the first failing claim decides.
+    """Check the bound claims. On each node the first failing claim decides.
 
     Returns:
         The nodes out of a volume's reach, and the nodes rejected for a missing volume.
@@ -194,12 +194,12 @@ def _check_bound(pod_claims: _PodClaims, candidates: int) -> tuple[int, int]:
 
 
 def _check_waiting(pod_claims: _PodClaims, candidates: int) -> tuple[int, int, list[StatusOfNodes]]:
-    """Check claims with delayed binding.
+    """Check the claims with delayed binding.
 
-    A claim with an earlier selected node gets a new volume there. Another claim may also bind a free volume.
+    A claim with an earlier selected node gets a new volume there. Any other claim may also bind a free volume.
 
     Returns:
-        The nodes without a volume for some claim, those without space, and those with an error.
+        The nodes without a volume for some claim, the nodes without space, and the nodes with an error.
 
     Source: binder.go ``FindPodVolumes``.
     """
@@ -251,7 +251,7 @@ def _requested(claim: Claim) -> ResourceList:
 def _group_nodes(
     claims: Sequence[Claim], pod_claims: _PodClaims, candidates: int
 ) -> Iterable[tuple[int, frozenset[str]]]:
-    """Group the candidates by reachable free volumes."""
+    """Group the candidates by the free volumes within their reach."""
     free, nodes = pod_claims.storage.free, pod_claims.nodes
     everywhere: set[str] = set()
     near: dict[int, list[str]] = {}
@@ -291,7 +291,7 @@ def _unmatched(claims: Sequence[Claim], pod_claims: _PodClaims, reachable: froze
 def _best_volume(
     claim: Claim, free: Iterable[PersistentVolume], reachable: frozenset[str], version: KubernetesVersion
 ) -> PersistentVolume | None:
-    """Return a reserved or the smallest suitable volume.
+    """Return the volume reserved for the claim, else the smallest suitable volume. None without one.
 
     Source: storage/volume/pv_helpers.go ``FindMatchingVolume``.
     """
@@ -323,7 +323,7 @@ def _best_volume(
 
 
 def _is_bindable(claim: Claim, volume: PersistentVolume, version: KubernetesVersion) -> bool:
-    """Whether it fits, apart from labels and access modes.
+    """Whether the claim fits the volume, apart from labels and access modes.
 
     Source: storage/volume/pv_helpers.go ``FindMatchingVolume``.
     """
@@ -350,9 +350,9 @@ def _is_reserved_for(claim: Claim, volume: PersistentVolume) -> bool:
 
 
 def _nodes_without_new_volume(claims: Sequence[Claim], pod_claims: _PodClaims, candidates: int) -> tuple[int, int]:
-    """List nodes that cannot provision some claim, and nodes without space.
+    """Return the nodes that cannot provision some claim, and the nodes without space.
 
-    Each claim has a known class, or it would not wait.
+    Each claim has a known class. Without a known class it would not wait.
 
     Source: binder.go ``checkVolumeProvisions``.
     """

@@ -1,4 +1,4 @@
-"""The VolumeRestrictions plugin: disks and claims for one pod at a time.
+"""The VolumeRestrictions plugin: rejects nodes where other pods use the pod's disks or claims exclusively.
 
 Source: kube-scheduler volumerestrictions/volume_restrictions.go.
 """

@@ -1,4 +1,4 @@
-"""The VolumeZone plugin: the zones and regions in a bound volume's labels.
+"""The VolumeZone plugin: rejects nodes outside of the zones and regions in a bound volume's labels.
 
 Source: kube-scheduler volumezone/volume_zone.go.
 """
@@ -38,7 +38,7 @@ def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> PluginResult
 
 
 def _in_other_zones(zones: Iterable[tuple[str, frozenset[str]]], nodes: NodeView) -> int:
-    """Select nodes with other topology labels than the volumes. Unlabelled nodes pass.
+    """Return the nodes with other zone or region labels than the volumes. Nodes without such labels pass.
 
     Source: volume_zone.go ``Filter``, ``translateToGALabel``.
     """
@@ -58,7 +58,7 @@ def _in_other_zones(zones: Iterable[tuple[str, frozenset[str]]], nodes: NodeView
 
 
 def _bound_volume(name: str, storage: Storage) -> tuple[Status | None, PersistentVolume | None]:
-    """Return a rejecting status, or a bound claim's volume. Neither with delayed binding.
+    """Return a rejecting status, or the volume of a bound claim. With delayed binding, return neither.
 
     Source: volume_zone.go ``getPVbyPod``.
     """
@@ -75,7 +75,7 @@ def _bound_volume(name: str, storage: Storage) -> tuple[Status | None, Persisten
 
 
 def _unbound_fault(class_name: str, storage: Storage) -> str:
-    """Return the error about an unbound claim, or "". Source: volume_zone.go ``getPVbyPod``."""
+    """Return the error about an unbound claim. Empty without an error. Source: volume_zone.go ``getPVbyPod``."""
     if not class_name:
         return "PersistentVolumeClaim had no pv name and storageClass name"
     storage_class = storage.classes.get(class_name)

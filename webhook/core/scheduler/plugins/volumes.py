@@ -30,16 +30,16 @@ class Storage(Struct, frozen=True):
 
     Attributes:
         claims: The pod's existing claims, by name.
-        volumes: Volumes of all these claims, by name.
-        free: For each unbound claim of the pod, the bindable volumes.
-        classes: Storage classes of all these claims, by name.
-        users: For each claim of the pod, its mounting pods by slot.
+        volumes: The volumes of the pod's claims and of ``others``, by name.
+        free: For each unbound claim of the pod, the volumes that it can bind.
+        classes: The storage classes of the same claims, by name.
+        users: For each claim of the pod, the number of pods that mount it, by slot.
         limits: The most volumes, by node and driver.
         mounted: Pods with volumes, by slot.
-        others: Claims of those pods, by namespace and name.
+        others: The claims of the pods in ``mounted``, by namespace and name.
         attached: Attached volumes, by slot.
         drivers: CSIDriver objects, by name.
-        installed: For each driver required on the pod's node, its nodes.
+        installed: The nodes with the driver, for each driver that the pod's node must have.
         capacities: By class, for classes whose driver publishes capacities.
         unknown: Kinds missing from the index.
     """
@@ -60,7 +60,7 @@ class Storage(Struct, frozen=True):
 
 
 def copy_storage(pod: Pod, index: ReadOnlyIndex) -> Storage:
-    """Copy the volume plugins' input for this pod, empty without volumes.
+    """Copy the volume plugins' input for this pod. Empty for a pod without volumes.
 
     Source: volumebinding/binder.go ``GetPodVolumeClaims``; nodevolumelimits/csi.go ``filterAttachableVolumes``.
     """
@@ -124,7 +124,7 @@ def _slots(names: Iterable[str], nodes: NodeView) -> int:
 
 
 def _near_limit(wanted: int, limits: Mapping[str, Mapping[str, int]], index: ReadOnlyIndex) -> Mapping[str, int]:
-    """List nodes, with slots, that this many more volumes may bring above a limit."""
+    """Return the nodes (by name, with slot) where the ``wanted`` further volumes may exceed a limit."""
     slots, mounts, attachments = index.nodes.view().slots, index.pods.mounts(), index.volumes.attachments()
     # Both are upper bounds, so the other nodes certainly have enough.
     return {
@@ -144,7 +144,7 @@ def claim_name(pod_name: str, volume: Volume) -> str | None:
 
 
 def missing_claim(name: str) -> str:
-    """Write the error of a missing claim. Source: apimachinery pkg/api/errors/errors.go ``NewNotFound``."""
+    """Return upstream's error about a missing claim. Source: apimachinery pkg/api/errors/errors.go ``NewNotFound``."""
     return f'persistentvolumeclaim "{name}" not found'
 
 

@@ -19,9 +19,10 @@ _HALF = MAX_NODE_SCORE // 2
 
 
 class ResourceUse(Struct, frozen=True):
-    """One resource on all nodes by slot, and the pod's part, in milli-CPU or bytes.
+    """A resource on all nodes by slot, and the pod's request of it, in milli-CPU or bytes.
 
-    ``assumed`` is what pods count as beyond their requests. ``scored`` is the pod's request with upstream's minimum.
+    ``assumed`` is the additional amount for pods without a request. ``scored`` is the pod's request with upstream's
+    minimum.
     """
 
     free: Sequence[int]
@@ -32,7 +33,10 @@ class ResourceUse(Struct, frozen=True):
 
 
 def least_allocated(resources: Sequence[ResourceUse], feasible: Iterable[int]) -> dict[int, int]:
-    """Score nodes by slot by free resources. Source: noderesources/least_allocated.go ``leastResourceScorer``."""
+    """Score nodes by their free resources. The scores are by slot.
+
+    Source: noderesources/least_allocated.go ``leastResourceScorer``.
+    """
     return {slot: _mean_left(resources, slot) for slot in feasible}
 
 
@@ -50,7 +54,7 @@ def _mean_left(resources: Sequence[ResourceUse], slot: int) -> int:
 def balanced_allocation(
     resources: Sequence[ResourceUse], feasible: Iterable[int], version: KubernetesVersion
 ) -> dict[int, int]:
-    """Score nodes by slot by CPU and memory balance, none for a pod without requests.
+    """Score nodes by their balance of CPU and memory. The scores are by slot. Empty for a pod without requests.
 
     Source: noderesources/balanced_allocation.go ``PreScore``, ``balancedResourceScorer``.
     """
@@ -68,7 +72,7 @@ def _change(resources: Sequence[ResourceUse], slot: int) -> int:
 
 
 def _shares(resources: Sequence[ResourceUse], slot: int, *, with_pod: bool) -> Iterator[float]:
-    """List the requested share of each resource, at most 1."""
+    """Yield the requested share of each resource, at most 1."""
     for resource in resources:
         total = resource.allocatable[slot]
         if total:

@@ -1,11 +1,11 @@
-"""Predict kube-scheduler's node: the highest sum of weighted scores.
+"""Predict kube-scheduler's node: the node with the highest sum of weighted scores.
 
     index, problem -> take_scoring(...) -> Scoring       under the index's lock, as `take`
     Scoring, nodes -> node_scores(...), best_nodes(...)  without it
 
-Which of several best nodes the scheduler takes is unpredictable. Not scored: ImageLocality (images of nodes are
-unknown), VolumeBinding (for claims with delayed binding), and weights and strategies of a configured profile. On more
-than 100 nodes the scheduler scores only some.
+Among several best nodes the scheduler chooses at random. Not scored: ImageLocality (images of nodes are unknown),
+VolumeBinding (for claims with delayed binding), and weights and strategies of a configured profile. On more than 100
+nodes the scheduler scores only some.
 
 Source: kube-scheduler schedule_one.go ``prioritizeNodes``; config/v1/default_plugins.go.
 """
@@ -43,7 +43,7 @@ _WEIGHTS: Mapping[str, int] = {
 
 
 class _Scoring(Struct, frozen=True):
-    """All facts of the nodes' scores. ``drawn`` is `preferences.inter_pod_affinity`'s."""
+    """All facts for the nodes' scores. ``drawn`` is the argument of `preferences.inter_pod_affinity`."""
 
     problem: Problem
     resources: tuple[ResourceUse, ...]
@@ -51,7 +51,7 @@ class _Scoring(Struct, frozen=True):
 
 
 def take_scoring(index: ReadOnlyIndex, problem: Problem) -> _Scoring | None:
-    """Copy the facts of scores for a current problem, None if the index lacks them.
+    """Copy the facts for scores of a current problem. None if the index lacks facts.
 
     Source: noderesources/fit.go ``PreScore``; interpodaffinity/scoring.go ``PreScore``.
     """
@@ -70,7 +70,7 @@ def take_scoring(index: ReadOnlyIndex, problem: Problem) -> _Scoring | None:
 
 
 def _weighted_terms(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, Counts], ...]:
-    """List the pod's preferred terms: topology key, and weights of matching pods.
+    """Return the pod's preferred affinity terms: the topology key, and the weights of matching pods by slot.
 
     Source: interpodaffinity/scoring.go ``processExistingPod``, ``mergeAffinityTermNamespacesIfNotEmpty``.
     """
@@ -89,10 +89,10 @@ def _weighted_terms(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, 
 
 
 def node_scores(scoring: _Scoring, cycle: Cycle, feasible: int) -> Mapping[str, Mapping[int, int]] | None:
-    """Return each plugin's weighted score of each feasible node, by slot.
+    """Return the weighted score of each feasible node for each plugin, by slot.
 
-    A plugin without scores has an empty mapping. The cycle is of the same problem. None means an invalid preferred term
-    of node affinity. kube-apiserver accepts some, and the scheduler fails on them.
+    A plugin without scores has an empty mapping. ``cycle`` must have the same problem. None for an invalid preferred
+    term of node affinity: kube-apiserver accepts some invalid terms, and the scheduler fails on them.
 
     Source: runtime/framework.go ``RunScorePlugins``.
     """
@@ -118,7 +118,7 @@ def node_scores(scoring: _Scoring, cycle: Cycle, feasible: int) -> Mapping[str, 
 
 
 def best_nodes(scoring: _Scoring, cycle: Cycle, feasible: int) -> int:
-    """Select the feasible nodes with the highest sum of scores (`node_sets`).
+    """Return the feasible nodes with the highest sum of scores, as a set (`node_sets`).
 
     Empty for an invalid preferred term.
 

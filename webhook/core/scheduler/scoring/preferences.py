@@ -17,7 +17,10 @@ from webhook.core.scheduler.plugins.spread_scoring import MAX_NODE_SCORE
 def taint_toleration(
     taints: Mapping[int, Sequence[Taint]], tolerations: Sequence[Toleration] | None, feasible: Iterable[int]
 ) -> dict[int, int]:
-    """Score by untolerated soft taints. Source: tainttoleration/taint_toleration.go ``Score``, ``NormalizeScore``."""
+    """Score nodes by their untolerated soft taints.
+
+    Source: tainttoleration/taint_toleration.go ``Score``, ``NormalizeScore``.
+    """
     counts = {slot: _intolerable(taints.get(slot, ()), tolerations) for slot in feasible}
     return {slot: MAX_NODE_SCORE - share for slot, share in _scaled_to_highest(counts).items()}
 
@@ -30,7 +33,7 @@ def _intolerable(taints: Iterable[Taint], tolerations: Sequence[Toleration] | No
 def node_affinity(
     view: NodeView, preferred: Iterable[PreferredSchedulingTerm], feasible: Iterable[int]
 ) -> dict[int, int] | None:
-    """Score nodes by slot with matching terms' weights, None for an invalid term.
+    """Score nodes by the weights of matching preferred terms. The scores are by slot. None for an invalid term.
 
     Source: nodeaffinity/node_affinity.go ``Score``; component-helpers nodeaffinity.go ``NewPreferredSchedulingTerms``.
     """
@@ -47,7 +50,7 @@ def node_affinity(
 
 
 def _scaled_to_highest(scores: dict[int, int]) -> dict[int, int]:
-    """Scale the scores to the highest. Source: helper/normalize_score.go ``DefaultNormalizeScore``."""
+    """Scale the scores so that the highest becomes 100. Source: helper/normalize_score.go ``DefaultNormalizeScore``."""
     highest = max(scores.values(), default=0)
     return {slot: MAX_NODE_SCORE * score // highest for slot, score in scores.items()} if highest else scores
 
@@ -55,9 +58,9 @@ def _scaled_to_highest(scores: dict[int, int]) -> dict[int, int]:
 def inter_pod_affinity(
     view: NodeView, drawn: Iterable[tuple[str, Mapping[int, int]]], feasible: Iterable[int]
 ) -> dict[int, int]:
-    """Score nodes by slot with the weights in all of their domains, scaled.
+    """Score nodes by the weights of pods in their domains. The scores are by slot, and scaled.
 
-    ``drawn`` has topology keys, each with the weight added by the pods of a slot to every node of its domain.
+    ``drawn`` has for each topology key the weights of pods by slot. A weight counts for every node of the pod's domain.
 
     Source: interpodaffinity/scoring.go ``processTerm``, ``Score``, ``NormalizeScore``.
     """

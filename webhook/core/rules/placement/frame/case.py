@@ -81,7 +81,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
 
     @cached_property
     def running(self) -> int:
-        """How many of the workload's own pods have a node."""
+        """The number of the workload's pods with a node."""
         return sum(self.places.running.values())
 
     def fits(self, hard: Sequence[CountedConstraint], replicas: int, *, lost: int = 0) -> bool:
@@ -133,7 +133,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
     def _fits_in_turn(
         self, start: StartState, hard: Sequence[CountedConstraint], replicas: int, *, likely: bool
     ) -> bool:
-        """Whether each pod fits after the pods before it."""
+        """Whether the pods of a StatefulSet fit in their order, each after the pods before it."""
         known = self.ordinals
         if known is None or not (known.are_likely(replicas) if likely else known.are_certain(replicas)):
             return False
@@ -143,7 +143,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         )
 
     def ceilings(self) -> Iterator[tuple[ConstraintRoom, tuple[Placed, Placed], int]]:
-        """Yield zone and host constraints that cap together, and their common bound."""
+        """Yield each zone and host constraint with a lower cap together than alone, and this cap in pods."""
         for zones, zone in self.subject.while_time_is_left(zip(self.rooms, self.placed, strict=True)):
             for hosts, host in zip(self.rooms, self.placed, strict=True):
                 if hosts.column.key != HOSTNAME or zones.column.key != ZONE:
@@ -157,7 +157,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
                     yield zones, (zone, host), placed + added
 
     def with_hard(self, kept: Sequence[CountedConstraint]) -> "TemplateUnderRule":
-        """The case with other hard constraints: some of its own, as they are or changed."""
+        """Return this case with other hard constraints: a selection of its own, possibly changed."""
         hard = tuple(replace(each, index=index) for index, each in enumerate(kept))
         return replace(
             self,
@@ -168,11 +168,11 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
 
     @property
     def at_most(self) -> Mode:
-        """The highest mode. If nodes can be added, pods may fit later."""
+        """The highest mode of findings. AUDIT if nodes can be added, because pods may fit later."""
         return Mode.AUDIT if self.grows else Mode.DENY
 
     def fit(self, admitted: int) -> str:
-        """The beginning of messages: how many pods fit."""
+        """The start of a message: how many of the pods fit."""
         said = (
             f"at most {admitted} of {self.wanted} fit"
             if admitted < self.wanted
@@ -182,19 +182,19 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
 
     @property
     def run(self) -> str:
-        """The part of messages about how many pods run."""
+        """The part of a message about the running pods."""
         many = self.running
         return f" ({many} run{'s' if many == 1 else ''} already)" if many else ""
 
     @property
     def stay(self) -> str:
-        """The assumption about running pods, for the end of a sentence."""
+        """The end of a message about the running pods, which must stay. Empty without running pods."""
         if not self.running:
             return ""
         return f"; this assumes that the {plural(self.running, 'running pod')} stay{'s' if self.running == 1 else ''}"
 
     def targets(self, admitted: int) -> tuple[int, ...]:
-        """How many pods a fix has to make room for: the autoscaler's maximum, or at least the replicas."""
+        """The numbers of pods for a fix, best first: the autoscaler's maximum, then the replicas."""
         largest = max(self.most, admitted + 1)
         return (largest, self.wanted) if admitted < self.wanted < largest else (largest,)
 
@@ -211,7 +211,7 @@ def counts_tainted_nodes(_subject: Subject, hard: Sequence[Placed]) -> bool:
 
 
 def _is_replicated(workload: Workload, *, jobs: bool = False) -> bool:
-    """Whether the object runs several equal pods at the same time. ``jobs`` includes pods that complete."""
+    """Whether the object runs several equal pods at the same time. With ``jobs``, Jobs count too."""
     several = workload.traits.replicated or (jobs and workload.group_kind == JOB)
     return several and workload.replicas not in NO_REPLICAS and not workload.suspended
 
@@ -300,7 +300,7 @@ def noun(tally: ConstraintRoom, many: int = 1) -> str:
 
 
 def staying(case: TemplateUnderRule, tally: ConstraintRoom, domains: Collection[int], kind: str = "") -> str:
-    """Describe the limiting domains: ``tainted zone c stays at 0``. The policy decides about names."""
+    """Describe the limiting domains: ``tainted zone c stays at 0``. The policy decides whether to name them."""
     many, key = len(domains), tally.column.key
     word = f"{kind} {noun(tally, many)}".strip()
     level = min((tally.count(number) for number in domains), default=0)
@@ -311,7 +311,7 @@ def staying(case: TemplateUnderRule, tally: ConstraintRoom, domains: Collection[
 
 
 def _unlike_the_scheduler(subject: Subject) -> Reason | None:
-    """Return why the default filters do not apply to these pods. None if they do."""
+    """Return why the scheduler's default filters do not apply to these pods. None if they do."""
     names = {each.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER for each in subject.workload.templates}
     if not names <= set(subject.policy.scheduler_names):
         return Reason("another scheduler")

@@ -1,4 +1,7 @@
-"""How many pods stay Pending after a zone is lost: its nodes still count, with no pods, and limit the other zones."""
+"""Count the pods left Pending after the loss of a zone.
+
+The nodes of a lost zone still count, with 0 pods, so maxSkew limits the other zones.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -38,12 +41,12 @@ class Loss(NamedTuple):
 
 
 def costs_pods(case: TemplateUnderRule) -> bool:
-    """Whether the loss of a zone certainly leaves pods Pending."""
+    """Whether the loss of some zone leaves pods Pending for certain."""
     return worst_loss(case) is not None
 
 
 def worst_loss(case: TemplateUnderRule) -> Loss | None:
-    """Return the zone with the most expensive loss. None if no loss certainly costs a pod."""
+    """Return the loss of a zone with the most Pending pods. None if no loss leaves pods Pending for certain."""
     zones = case.places.problem.nodes.column(ZONE)
     if not case.subject.workload.traits.replaces or zones.sets is None or not _is_moved(case):
         return None
@@ -71,7 +74,7 @@ def _is_moved(case: TemplateUnderRule) -> bool:
 
 
 def _pending(case: TemplateUnderRule, lost: int) -> Sequence[int]:
-    """Return the fewest Pending replacements by constraint after the loss. 0 if nothing is proven."""
+    """Return, by constraint, how many replacements stay Pending at least after the loss. 0 without a proof."""
     if case.running == case.wanted:
         return _pending_of_running(case, lost)
     return [_pending_of_new(case, tally, lost) if _counts_taints(tally) else 0 for tally in case.rooms]
@@ -105,7 +108,7 @@ def _without(hard: CountedConstraint, is_lost: Sequence[int]) -> CountedConstrai
 
 
 def _pending_of_new(case: TemplateUnderRule, tally: ConstraintRoom, lost: int) -> int:
-    """Return the Pending pods if none runs yet, for any placement before the loss."""
+    """Return how many pods stay Pending at least if no pod runs yet, for any placement before the loss."""
     if tally.hard.counts or case.running:
         return 0  # what stands there now may be further apart than the constraint would have let it
     column, before = tally.column, tally.open

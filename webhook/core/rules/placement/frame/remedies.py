@@ -1,4 +1,4 @@
-"""The fixes of placement rules. Each is tested, smallest first, and the first that helps is named."""
+"""Fixes of placement rules. They are tested smallest first, and the finding names the first successful fix."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
@@ -24,14 +24,14 @@ from webhook.core.rules.placement.frame.case import TemplateUnderRule
 
 
 class Remedy(Struct, frozen=True):
-    """A change. Without words and fix if there is none.
+    """A helpful change, or no words and no fix if no change helps.
 
     Attributes:
         field: The field for the finding.
         words: The change in a warning.
         fix: The change as a fix.
-        hard: The hard constraints after it.
-        is_last_word: Whether it silences the rule about the constraint for any number of pods.
+        hard: The hard constraints after the change.
+        is_last_word: Whether the change silences the rule for any number of pods.
     """
 
     field: str = WHEN_UNSATISFIABLE
@@ -49,10 +49,10 @@ def first_that_helps(
     field: str,
     brings: Callable[[TemplateUnderRule], bool],
 ) -> Remedy:
-    """Return the first change after which every order places all pods. Empty at ``field`` if none does.
+    """Return the first change after which every order places all pods. Without such a change, return an empty remedy.
 
-    If ``brings`` finds another problem after the change, the fix also excludes untolerated nodes from the count. If the
-    problem remains, the fix has words only.
+    If ``brings`` finds another problem after the change, the fix also sets nodeTaintsPolicy: Honor. If the problem
+    remains, the fix has words only.
     """
     tried = tuple(remedies)
     for target in case.targets(admitted):
@@ -69,7 +69,7 @@ def first_that_helps(
 
 
 def fix_of(case: TemplateUnderRule, several: Changes) -> Fix:
-    """The changes as a fix of the template."""
+    """Return the changes as a fix of the template."""
     places = {each.index: each for each in case.placed}
     named, fixes = len({each.index for each in several}) > 1, []
     for index, group in groupby(several, key=lambda each: each.index):
@@ -100,7 +100,10 @@ def _and_honoring(case: TemplateUnderRule, remedy: Remedy) -> Remedy | None:
 
 
 def honoring(case: TemplateUnderRule, placed: Placed, *fields: str) -> Iterator[Remedy]:
-    """Yield Ignore policies set to Honor, in this constraint, then in all. Remove a constraint with one domain."""
+    """Yield a change of policies from Ignore to Honor, in this constraint, then in all.
+
+    If this leaves a constraint with one domain, yield the constraint's removal instead.
+    """
     only = _honoring(case, (placed,), fields)
     every = _honoring(case, case.placed, fields)
     if only is not None:
@@ -117,7 +120,7 @@ def _spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool
 
 
 def _removed(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
-    """Remove the only constraint if it has one domain. Next to others, it keeps the defaults off."""
+    """Yield the removal of the template's only constraint. Next to others, it stays: it turns off the defaults."""
     if len(_all_constraints(case)) == 1:
         yield Remedy(WHEN_UNSATISFIABLE, f"remove {placed.name}", removal(placed), ())
 
@@ -155,14 +158,17 @@ def _all_constraints(case: TemplateUnderRule) -> tuple[Placed, ...]:
 
 
 def loosened(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
-    """This constraint made soft, then all hard constraints of the template."""
+    """Yield the change of this constraint to soft, then the change of all hard constraints."""
     yield from made_soft(case, placed)
     if len(case.placed) > 1:
         yield from made_soft(case, *case.placed)
 
 
 def made_soft(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
-    """Make constraints soft. Remove a constraint with a soft twin, or a sole constraint with a single domain."""
+    """Yield the change of constraints to soft.
+
+    A constraint with a soft twin is removed, and so is a sole constraint with a single domain.
+    """
     domains = {tally.hard.index: tally.column.domain_count(tally.domains.counting) for tally in case.rooms}
     if any(domains[case.placed.index(each)] < 2 for each in several):
         yield from _removed(case, several[0])

@@ -44,7 +44,7 @@ _MAX_FIXES_TRIED, _MAX_FIXES_TRIED_OFFLINE = 12, 30
 
 
 class Placement(Enum):
-    """The pods to place: the missing pods, all from scratch, or all in a rolling update."""
+    """The pods to place: only the missing pods, all pods from scratch, or all pods in a rolling update."""
 
     MISSING = auto()
     ANEW = auto()
@@ -79,18 +79,18 @@ class Shortfall(Struct, frozen=True):
 
     @property
     def by_preempting(self) -> str:
-        """The words about preemption. Empty if it cannot make room for all."""
+        """The part of a message about preemption. Empty if preemption cannot make room for all pods."""
         return "" if self.preempts is None else f"; preempting {plural(self.preempts, 'pod')} makes room"
 
     @property
     def fewest(self) -> int:
-        """The placed pods after the worst known order."""
+        """The fewest placed pods at the end of any known order."""
         found = self.found
         return self.staying + (sum(found.placed) if found.fewest is None else found.fewest)
 
 
 def speaks_of(subject: Subject, _hard: Sequence[Placed]) -> bool:
-    """Whether the scheduler places the workload's pods, and no controller owns the workload."""
+    """Whether the workload has no controller, and its pods no scheduling gates."""
     workload = subject.workload
     if workload.meta.owner_references and workload.meta.controller is not None:
         return False
@@ -98,7 +98,7 @@ def speaks_of(subject: Subject, _hard: Sequence[Placed]) -> bool:
 
 
 def missing(case: TemplateUnderRule) -> Shortfall | Reason | None:
-    """Return the shortfall of missing pods. None if they all fit, a reason if unknown. Call it by `once`."""
+    """Return the shortfall of missing pods. None if all fit, a reason if unknown. Call this function by `once`."""
     for replicas in dict.fromkeys((case.wanted, case.most)):
         if case.fits_now(replicas):
             continue
@@ -109,7 +109,7 @@ def missing(case: TemplateUnderRule) -> Shortfall | Reason | None:
 
 
 def rollout(case: TemplateUnderRule) -> Shortfall | Reason | None:
-    """The shortfall in a rolling update of the running pods, as in `missing`."""
+    """Return the shortfall in a rolling update of the running pods. None if all fit, a reason if unknown."""
     return _shortfall(case, Placement.ROLLOUT, case.wanted) if case.running else None
 
 
@@ -167,7 +167,10 @@ def _coming(case: TemplateUnderRule, placement: Placement, template: Template, r
 
 
 def _own_pods(case: TemplateUnderRule) -> Selector | None:
-    """The selector of the workload's pods. For a kind without selectors, their labels, if no pod has them yet."""
+    """Return the selector of the workload's pods. None if unknown.
+
+    For a kind without a selector, use the pod labels, unless a pod already has them.
+    """
     workload, labels = case.subject.workload, case.placed[0].template.template.labels
     own = case.subject.own_selector
     # A Job gets its selector when it is created.
@@ -185,7 +188,7 @@ def _is_applied(case: TemplateUnderRule) -> bool:
 
 
 def _unknown_labels(case: TemplateUnderRule) -> str:
-    """Return the missing fact about labels selected by constraints. Empty if none is missing."""
+    """Return the unknown fact if a constraint selects labels added by a controller. Empty if all labels are known."""
     workload, template = case.subject.workload, case.placed[0].template
     asked = {key for each in case.placed for key in selected_by(each.constraint)}
     unknown = asked - labels_at_creation(workload, template.template).keys()
@@ -250,7 +253,7 @@ def _always_fit(short: Shortfall, template: Template) -> bool:
 
 
 def in_the_way(short: Shortfall) -> str:
-    """Describe the obstacle: ``tainted zone c stays at 0``."""
+    """Describe why no further pod fits: ``tainted zone c stays at 0``."""
     if short.cause is Cause.CAPACITY:
         return "the nodes have no room for more pods"
     case = short.case
@@ -264,7 +267,7 @@ def in_the_way(short: Shortfall) -> str:
 
 
 def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: ConstraintRoom, placed: Placed) -> str:
-    """Describe the limiting domains. Empty if all of them accept a pod."""
+    """Describe the limiting domains. Empty if all domains accept a pod."""
     if not room.limit.enough and (placed.constraint.min_domains or 1) == 1:
         return f"{placed.name} has no eligible {placed.noun}, because no eligible node has its label"
     if not room.limit.enough:
