@@ -4,7 +4,7 @@ import pytest
 
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.target import NamedObject, get_object, parse_object
-from webhook.cluster.connection import ClusterError
+from webhook.cluster.errors import ClusterError
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.snapshot.open_file import load_snapshot
 

@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import jsonpatch
 
-from webhook.cluster.connection import ApiResponse, ApiServer, ClusterError
+from webhook.cluster.connection import ApiResponse, ApiServer
+from webhook.cluster.errors import ClusterError
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import pytest
 from cluster.api import FakeApi, cut, html, refuse, short_body
 from cluster.following import RESOURCES, server
 
-from webhook.cluster.connection import ClusterError
+from webhook.cluster.errors import ClusterError
 from webhook.cluster.listing import Pause, list_objects
 from webhook.cluster.resources import Resource
 

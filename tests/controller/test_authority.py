@@ -10,7 +10,7 @@ from cluster.stored import NOW, StoredApi, silent
 from certs.authority import CertificateError, expires, trust_fault
 from certs.rotation import Lifetimes, certificates_in, read_secret_data
 from certs.store import live_paths, read_pair
-from webhook.cluster.connection import ClusterError
+from webhook.cluster.errors import ClusterError
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.server.certificates import OwnCertificate

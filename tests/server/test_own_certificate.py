@@ -11,7 +11,7 @@ from certs.authority import expires, trust_fault
 from certs.rotation import Lifetimes, next_authorities, read_secret_data, usable_authorities
 from certs.store import live_paths, read_pair
 from webhook.admission import Engine
-from webhook.cluster.connection import ClusterError
+from webhook.cluster.errors import ClusterError
 from webhook.cluster.writing.ca_secret import CaSecret, _decoded
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Policy

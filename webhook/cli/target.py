@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cluster.connection import ApiServer, ClusterError, status_text
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.errors import ClusterError, status_text
 from webhook.cluster.resources import group_path
 from webhook.core.api.types import TypeMeta
 from webhook.core.explain.edit_target import object_title

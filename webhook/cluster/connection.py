@@ -14,13 +14,13 @@ import threading
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
+from webhook.cluster.errors import ClusterError, RefusedError, SilenceError, TooLongError
 from webhook.core.decoders import decoder_of, read_nested
 from webhook.logs import bounded
 
@@ -41,35 +41,12 @@ _LINE_BYTES = 16 * 1024 * 1024
 _PAGE_BYTES = 32 * 1024 * 1024
 # An error is a Status of some hundred bytes, or a proxy's page.
 _STATUS_BYTES = 64 * 1024
-# The same as http.client.responses. Importing http.client would also import ssl.
-_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _FINE = (200, 201, 202)
 _BROKEN_OFF = "the connection ended in the middle of an answer"
 # More than the watched kinds. Connections beyond this number are closed instead of kept.
 _CONNECTIONS = 64
 # A dead peer is detected after 15 + 3 * 5 = 30 s, even on a quiet watch.
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
-
-
-class ClusterError(Exception):
-    """The API server is unreachable or refuses. The text is a single line."""
-
-
-class RefusedError(ClusterError):
-    """The API server answers with an error. Do not retry within ``retry_after`` seconds."""
-
-    def __init__(self, status: int, message: str, *, retry_after: float = 0.0) -> None:
-        super().__init__(f"{status} {bounded(message)}".rstrip())
-        self.status = status
-        self.retry_after = retry_after
-
-
-class TooLongError(ClusterError):
-    """An answer exceeds the memory limit."""
-
-
-class SilenceError(ClusterError):
-    """A watch received nothing for too long."""
 
 
 class ApiResponse(Struct, frozen=True, kw_only=True):
@@ -111,11 +88,6 @@ class _KubeContext(Struct, frozen=True, kw_only=True):
 
     name: str
     namespace: str = ""
-
-
-def status_text(status: int) -> str:
-    """Return the status and its phrase: ``404 Not Found``. Unknown statuses have no phrase."""
-    return f"{status} {_PHRASES.get(status, '')}".rstrip()
 
 
 def chosen_context(account: Account) -> _KubeContext:

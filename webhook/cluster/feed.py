@@ -20,7 +20,8 @@ from functools import partial
 from itertools import chain
 
 from webhook.allocator import give_memory_back
-from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.errors import ClusterError
 from webhook.cluster.reflector import Pace, Reflector, Timing, WatchState
 from webhook.cluster.resources import Resource
 from webhook.cluster.wire import LeftOutObject

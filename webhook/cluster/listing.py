@@ -19,7 +19,8 @@ from urllib.parse import urlencode
 
 from msgspec import Raw, Struct
 
-from webhook.cluster.connection import ApiServer, ClusterError, RefusedError, Stream, TooLongError, status_text
+from webhook.cluster.connection import ApiServer, Stream
+from webhook.cluster.errors import ClusterError, RefusedError, TooLongError, status_text
 from webhook.cluster.resources import Resource, group_path
 from webhook.cluster.wire import RawPage, read_plural, read_raw_page
 from webhook.core.api.types import TypeMeta

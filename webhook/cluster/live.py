@@ -6,7 +6,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.errors import ClusterError
 from webhook.cluster.listing import Listing, Pause, list_objects
 from webhook.cluster.resources import Resource
 from webhook.cluster.wire import decoded_name

@@ -9,7 +9,8 @@ import threading
 import urllib.parse
 from collections.abc import Callable
 
-from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.errors import ClusterError
 
 _WATCH_SECONDS = 300
 _SILENCE_SECONDS = 90.0  # bookmarks come every minute

@@ -30,7 +30,8 @@ from math import inf
 
 from msgspec import Struct
 
-from webhook.cluster.connection import ApiServer, ClusterError, RefusedError, SilenceError, Stream
+from webhook.cluster.connection import ApiServer, Stream
+from webhook.cluster.errors import ClusterError, RefusedError, SilenceError
 from webhook.cluster.listing import Paging
 from webhook.cluster.resources import Resource
 from webhook.cluster.wire import LeftOutObject, name_only, read_change, read_page

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from webhook.cluster.connection import ClusterError, RefusedError
+from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.core.api.types import ListMeta, Named, ObjectMeta
 from webhook.core.decoders import decoder_of, read_nested
 from webhook.core.index.objects import ApiObject

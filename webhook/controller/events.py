@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.writing.events import count_again, create_event
 from webhook.cluster.writing.reports import is_of_one_object
 from webhook.controller.bounds import Allowance

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
 
-from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.feed import Feed
 from webhook.cluster.writing.group_status import pods_of, put_status, read_status_of
 from webhook.cluster.writing.reports import is_of_one_object

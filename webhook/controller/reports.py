@@ -17,7 +17,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.writing.reports import ReportStore, is_of_one_object, report_store
 from webhook.controller.bounds import Allowance
 from webhook.controller.workload_lister import UnreadNames, is_among

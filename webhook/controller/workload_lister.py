@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Iterator
 import msgspec
 from msgspec import Raw
 
-from webhook.cluster.connection import ApiServer, RefusedError
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.errors import RefusedError
 from webhook.cluster.listing import NotListedError, Pause, list_pages
 from webhook.cluster.resources import Resource, with_workloads
 from webhook.cluster.unowned_pods import UnownedPod

@@ -7,7 +7,8 @@
     connection     reads requests, with a short path for plain requests (plain_request)
     asgi           the ASGI callables: two admission routes, health
     costly         evaluates costly objects in processes
-    request_body   reads a body within limits
+    request_body   reads a body within limits, or refuses it
+    response       ASGI types and responses
     waiting        reviews waiting for their pod's owner, or for the first lists
     wsgi_bridge    every other route: Flask, in threads
     routes         the Flask applications

@@ -31,21 +31,8 @@ from webhook.logs import bounded
 from webhook.server.connection import Connection
 from webhook.server.costly.job import ReviewJob, decision_of
 from webhook.server.costly.pool import ReviewerPool, answers_to
-from webhook.server.request_body import (
-    TOO_MANY,
-    Application,
-    BodyError,
-    Receive,
-    Scope,
-    Send,
-    date_value,
-    header,
-    read_body,
-    read_start,
-    refuse,
-    reserve_memory,
-    respond,
-)
+from webhook.server.request_body import TOO_MANY, BodyError, header, read_body, read_start, refuse, reserve_memory
+from webhook.server.response import Application, Receive, Scope, Send, date_value, respond
 from webhook.server.state import ServerState
 from webhook.server.turns import Caller, Turns, caller_of
 from webhook.server.waiting import FirstLists, OwnerWait

@@ -16,7 +16,7 @@ from pathlib import Path
 from certs.authority import CertificateError, Pair, begins, expires, issue_leaf, renewal_due
 from certs.rotation import Authorities, Lifetimes, leaf_due, new_leaf
 from certs.store import read_pair, write_pair
-from webhook.cluster.connection import ClusterError
+from webhook.cluster.errors import ClusterError
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.logs import bounded
 

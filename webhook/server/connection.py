@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from webhook.server.connection_table import ConnectionTable
 from webhook.server.plain_request import FIELD_BYTES, FIELDS, LINE_BYTES, plain_request
-from webhook.server.request_body import Application, encode_response
+from webhook.server.response import Application, encode_response
 from webhook.server.state import ServerState
 
 # From acceptance to the end of the first head. kube-apiserver's handshake timeout is the same.

@@ -1,18 +1,11 @@
-"""Read a request's body within limits of size and time, and send responses, also to refused clients."""
+"""Read a request's body within limits of size and time, or refuse it."""
 
 import asyncio
 import contextlib
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from email.utils import formatdate
-from functools import lru_cache
-from http import HTTPStatus
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-Scope = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+from webhook.server.response import TEXT, Receive, Scope, Send, respond
 
 # Time from the head to the last byte.
 _BODY_SECONDS = 10.0
@@ -23,7 +16,6 @@ _LINGER_BYTES = 40 * 1024 * 1024
 _START_SECONDS = 0.5  # for the start of an unread body; it has usually arrived with the head
 
 TOO_MANY = "too many large reviews at once"
-_TEXT = (b"content-type", b"text/plain; charset=utf-8")
 
 
 class BodyError(Exception):
@@ -103,36 +95,8 @@ async def _rest(message: Mapping[str, Any], receive: Receive, limit: int, body: 
         message = await receive()
 
 
-def encode_response(status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes:
-    """Return an HTTP/1.1 response with its Date."""
-    line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
-    return b"%b%bdate: %b\r\n\r\n%b" % (
-        line,
-        b"".join(b"%b: %b\r\n" % pair for pair in headers),
-        date_value(),
-        body,
-    )
-
-
-def date_value() -> bytes:
-    """Return the Date header's value."""
-    return _dated(int(time.time()))
-
-
-@lru_cache(1)
-def _dated(second: int) -> bytes:
-    return formatdate(second, usegmt=True).encode()
-
-
-async def respond(send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = (_TEXT,)) -> None:
-    """Send a whole response."""
-    length = (b"content-length", str(len(body)).encode())
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
-    await send({"type": "http.response.body", "body": body})
-
-
 async def refuse(  # noqa: PLR0913, PLR0917 as respond
-    scope: Scope, receive: Receive, send: Send, status: int, body: bytes, media: tuple[bytes, bytes] = _TEXT
+    scope: Scope, receive: Receive, send: Send, status: int, body: bytes, media: tuple[bytes, bytes] = TEXT
 ) -> None:
     """Respond without reading the body, and close the connection so that the client still gets the response."""
     await respond(send, status, body, (media, (b"connection", b"close")))

@@ -12,17 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from webhook.server.request_body import (
-    Application,
-    BodyError,
-    Receive,
-    Scope,
-    Send,
-    read_body,
-    refuse,
-    reserve_memory,
-    respond,
-)
+from webhook.server.request_body import BodyError, read_body, refuse, reserve_memory
+from webhook.server.response import Application, Receive, Scope, Send, respond
 
 WsgiApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _Response = tuple[int, list[tuple[bytes, bytes]], bytes]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from webhook.cluster.connection import ClusterError, RefusedError
+from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.live import LiveCluster, missing_kind_line, read_kinds, unreachable_error
 from webhook.cluster.resources import watched, with_workloads
 from webhook.core.api.types import TypeMeta

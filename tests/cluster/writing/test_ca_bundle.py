@@ -7,7 +7,7 @@ import pytest
 from cluster.stored import NOW, StoredApi, silent
 
 from certs.authority import CertificateError, issue_authority
-from webhook.cluster.connection import ClusterError, RefusedError
+from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.writing.ca_bundle import complete
 from webhook.core.api.well_known import RULES_ANNOTATION
 

@@ -7,7 +7,7 @@ import pytest
 from cluster.stored import NOW, StoredApi, silent
 
 from certs.rotation import Lifetimes, read_secret_data, usable_authorities
-from webhook.cluster.connection import ClusterError, RefusedError
+from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.writing.ca_secret import CaSecret
 
 PATH = "/api/v1/namespaces/platform/secrets/evenspread-ca"

@@ -5,7 +5,7 @@ import base64
 import pytest
 from cluster.stored import StoredApi
 
-from webhook.cluster.connection import ClusterError
+from webhook.cluster.errors import ClusterError
 from webhook.cluster.writing.registration import (
     REGISTRATION_NAME,
     configurations,

@@ -4,7 +4,7 @@ import pytest
 from cluster.api import FakeApi, refuse
 from cluster.following import server
 
-from webhook.cluster.connection import ClusterError, RefusedError
+from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.writing.reports import is_of_one_object, report_store
 
 API, KIND = "openreports.io/v1alpha1", "Report"

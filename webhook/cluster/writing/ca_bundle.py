@@ -18,7 +18,8 @@ from msgspec import Struct
 
 from certs.authority import CertificateError
 from certs.rotation import certificates_in
-from webhook.cluster.connection import USER_AGENT, ApiServer, RefusedError
+from webhook.cluster.connection import USER_AGENT, ApiServer
+from webhook.cluster.errors import RefusedError
 from webhook.core.api.well_known import RULES_ANNOTATION
 
 KINDS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")

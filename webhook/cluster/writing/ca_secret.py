@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from certs.rotation import Authorities, read_secret_data, secret_data
-from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.named_watch import watch_named
 
 _ABSENT, _CONFLICT = 404, 409

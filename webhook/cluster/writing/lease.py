@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.errors import ClusterError
 from webhook.logs import bounded
 
 LEASE_SECONDS = 15

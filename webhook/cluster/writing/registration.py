@@ -8,7 +8,8 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.errors import ClusterError
 from webhook.cluster.resources import group_path
 from webhook.core.api.spread_group import API_VERSION, RESOURCE
 from webhook.core.api.well_known import (

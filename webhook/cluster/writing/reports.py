@@ -13,7 +13,8 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw, Struct
 
-from webhook.cluster.connection import FIELD_MANAGER, ApiServer, ClusterError, RefusedError
+from webhook.cluster.connection import FIELD_MANAGER, ApiServer
+from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.listing import list_labelled
 from webhook.cluster.resources import group_path
 from webhook.cluster.wire import read_plurals

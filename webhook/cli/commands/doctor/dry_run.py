@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from webhook.cli.commands.doctor.api_fields import Object, at, selector_of
 from webhook.cli.commands.doctor.facts import DryRun, InstallationFacts, Read, configured
-from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.errors import ClusterError
 from webhook.core.api.well_known import APP_NAME, HOSTNAME, NAMESPACE_NAME
 from webhook.core.policy.lookup import ceiling_for, exemption_for, mode_for
 from webhook.core.policy.matching import MatchedObject

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from webhook.cli.commands.doctor.api_fields import Object, arguments, at, is_ready, name_of, option, port
 from webhook.cli.commands.doctor.dry_run import DryRunRequest
 from webhook.cli.commands.doctor.facts import InstallationFacts, Read, Replica, Unread, items
-from webhook.cluster.connection import ApiResponse, ApiServer, ClusterError, status_text
+from webhook.cluster.connection import ApiResponse, ApiServer
+from webhook.cluster.errors import ClusterError, status_text
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.resources import group_path
 from webhook.config import ConfigError, config_map_policy

@@ -19,7 +19,7 @@ import click
 
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.server_options import api_server
-from webhook.cluster.connection import ClusterError
+from webhook.cluster.errors import ClusterError
 from webhook.cluster.writing.registration import (
     REGISTRATION_NAME,
     configurations,
