@@ -26,10 +26,10 @@ from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, START_BYTES, Rev
 from webhook.core.budget import TOO_LONG, Budget, Missing
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.remote_index import IndexClient, IndexQuestion
-from webhook.core.review.decision import AdmissionRequest
+from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.logs import bounded
 from webhook.server.connection import Connection
-from webhook.server.costly.job import ReviewJob, decision_of
+from webhook.server.costly.job import ReviewJob
 from webhook.server.costly.pool import ReviewerPool, answers_to
 from webhook.server.request_body import TOO_MANY, BodyError, header, read_body, read_start, refuse, reserve_memory
 from webhook.server.response import Application, Receive, Scope, Send, date_value, respond
@@ -197,7 +197,7 @@ class AdmissionApp:
                 self._job(answer.request, waited=waited), caller(answer.request), until
             )
             if not isinstance(decided, Missing):
-                return admission.answered(route, answer.request, partial(decision_of, decided))
+                return admission.answered(route, answer.request, partial(_decision, decided))
             unjudged = decided
         in_thread = partial(in_thread, may_search=True, unjudged=unjudged)
         return await self._pool.run(in_thread, caller(answer.request), deadline)
@@ -304,6 +304,13 @@ def _envelope(body: bytes | bytearray) -> AdmissionRequest | None:
         return admission.decode_start(bytes(body[:START_BYTES]))
     except ReviewError:
         return None
+
+
+def _decision(outcome: Decision | Exception) -> Decision:
+    """Return the decision, or raise the error of the review."""
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 def _caller_seconds(query: bytes) -> float:

@@ -2,14 +2,15 @@
 
     server                              process
                                <-       Ready          once
-    NewView, NodeRows …        ->                      after each change of the nodes
+    NewView, rows of it …      ->                      after each change of the nodes
     ReviewJob                  ->
                                <-       Ready          started
-                               <-       Questions      for each query of a rule
+                               <-       questions      for each query of a rule
     Answers                    ->
-                               <-       Decision, or JobFailure
+                               <-       Decision, or the Exception raised by the review, a bug
 
-Each message is a pickle after its length. Both ends are this program. User input arrives as bytes, as in a review.
+The questions are `IndexQuestion` values, to be answered from a single moment if possible. Each message is a pickle
+after its length. Both ends are this program. User input arrives as bytes, as in a review.
 """
 
 import pickle
@@ -18,9 +19,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from webhook.core.context import Context
-from webhook.core.index.nodes import NodeRow
-from webhook.core.index.remote_index import IndexQuestion
-from webhook.core.review.decision import AdmissionRequest, Decision
+from webhook.core.review.decision import AdmissionRequest
 
 LENGTH = struct.Struct("!Q")
 
@@ -37,12 +36,6 @@ class Ready(NamedTuple):
     """The process has started, or has received a job."""
 
 
-class Questions(NamedTuple):
-    """Queries of the index, to be answered from a single moment if possible."""
-
-    questions: Sequence[IndexQuestion]
-
-
 class Answers(NamedTuple):
     """The answers. `NodesReference` replaces an answer with the current nodes."""
 
@@ -57,31 +50,12 @@ class NodesReference(NamedTuple):
 
 
 class NewView(NamedTuple):
-    """The start of a new view of the nodes. `NodeRows` follow."""
+    """The start of a new view of the nodes. Lists of its rows (`NodeRow`, or None) follow."""
 
     number: int
     size: int
     live: int
     keys: frozenset[str]
-
-
-class NodeRows(NamedTuple):
-    """The next rows of the new view."""
-
-    rows: Sequence[NodeRow | None]
-
-
-class JobFailure(NamedTuple):
-    """The exception raised by a review, a bug."""
-
-    error: Exception
-
-
-def decision_of(decided: Decision | JobFailure) -> Decision:
-    """Return the decision, or raise the error of the review."""
-    if isinstance(decided, JobFailure):
-        raise decided.error
-    return decided
 
 
 def pack(message: object) -> bytes:

@@ -26,11 +26,8 @@ from webhook.metrics import Metrics
 from webhook.server.costly.job import (
     LENGTH,
     Answers,
-    JobFailure,
     NewView,
-    NodeRows,
     NodesReference,
-    Questions,
     ReviewJob,
     pack,
     unpack,
@@ -61,7 +58,7 @@ class ReviewerPool:
         self._turns: Turns[_Process] = Turns()
         self._all: dict[_Process, asyncio.Task[None]] = {}
         self._killed: set[_Process] = set()
-        self._working: set[asyncio.Task[Decision | JobFailure | None]] = set()
+        self._working: set[asyncio.Task[Decision | Exception | None]] = set()
         self.running = False
         # Whether a process was ever ready. Later restarts do not change it: objects that crash processes must not
         # remove the replica from its Service.
@@ -84,13 +81,13 @@ class ReviewerPool:
         for process in [*self._killed]:
             self._reap(process)
 
-    async def decide(self, job: ReviewJob, caller: Caller, until: float) -> Decision | JobFailure | Missing:
+    async def decide(self, job: ReviewJob, caller: Caller, until: float) -> Decision | Exception | Missing:
         """Return the decision by ``until`` (of `time.perf_counter`), or the reason for its absence."""
         decision = await self._decide(job, caller, until)
         self._metrics.count("costly_reviews", _OUTCOMES[decision] if isinstance(decision, Missing) else "judged")
         return decision
 
-    async def _decide(self, job: ReviewJob, caller: Caller, until: float) -> Decision | JobFailure | Missing:
+    async def _decide(self, job: ReviewJob, caller: Caller, until: float) -> Decision | Exception | Missing:
         came = time.perf_counter()
         try:
             async with asyncio.timeout(until - came):
@@ -108,7 +105,7 @@ class ReviewerPool:
         decision = working.result() if done else None
         return Missing.TOO_COSTLY if decision is None else decision
 
-    async def _work(self, process: "_Process", job: ReviewJob, caller: Caller) -> Decision | JobFailure | None:
+    async def _work(self, process: "_Process", job: ReviewJob, caller: Caller) -> Decision | Exception | None:
         """Return the process's decision, or None if it ended. Afterwards the process is free or replaced."""
         usable = False
         began = time.perf_counter()
@@ -188,18 +185,16 @@ class _Process:
         await self._send(job)
         await self._next()
 
-    async def decision(self, cluster: ReadOnlyIndex) -> Decision | JobFailure:
+    async def decision(self, cluster: ReadOnlyIndex) -> Decision | Exception:
         """Return its decision. Meanwhile, answer its queries of the cluster."""
-        while True:
-            message = await self._next()
-            if not isinstance(message, Questions):
-                decided: Decision | JobFailure = message
-                return decided
-            revision, answers = await answers_to(cluster, message.questions)
+        message: Decision | Exception | Sequence[IndexQuestion]
+        while not isinstance(message := await self._next(), Decision | Exception):
+            revision, answers = await answers_to(cluster, message)
             for answer in answers:
                 await self._send_nodes(answer)
             sent = [self._nodes if isinstance(answer, NodeView) else answer for answer in answers]
             await self._send(Answers(revision, sent))
+        return message
 
     async def _send_nodes(self, answer: object) -> None:
         """Send changed nodes, in slices, so that other requests are answered in between."""
@@ -208,7 +203,7 @@ class _Process:
         self._view, self._nodes = answer, NodesReference(next(self._numbers))
         await self._send(NewView(self._nodes.number, answer.size, answer.live, answer.keys))
         for start in range(0, answer.size, _SLICE):
-            await self._send(NodeRows(answer.rows(start, start + _SLICE)))
+            await self._send(answer.rows(start, start + _SLICE))
             await asyncio.sleep(0)
 
     async def _send(self, message: object) -> None:

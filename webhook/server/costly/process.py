@@ -29,10 +29,8 @@ from webhook.core.review.review import review
 from webhook.server.costly.job import (
     LENGTH,
     Answers,
-    JobFailure,
     NewView,
     NodesReference,
-    Questions,
     Ready,
     ReviewJob,
     pack,
@@ -58,7 +56,7 @@ class ServerLink:
 
     def all(self, questions: Sequence[IndexQuestion]) -> tuple[int, Sequence[object]]:
         """Implement `Asking`."""
-        self.send(Questions(questions))
+        self.send(questions)
         reply: Answers = self.receive()
         return reply.revision, [self._view if answer == self._nodes else answer for answer in reply.answers]
 
@@ -72,7 +70,7 @@ class ServerLink:
             return message
         rows: list[NodeRow | None] = []
         while len(rows) < message.size:
-            rows += self._next().rows
+            rows += self._next()
         self._nodes, self._view = NodesReference(message.number), NodeView(rows, message.live, message.keys)
         return self.receive()
 
@@ -102,13 +100,13 @@ def work(server: ServerLink) -> None:
             signal.alarm(_LONGEST_SECONDS)
             signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS)
             server.send(Ready())
-            answer: Decision | JobFailure
+            answer: Decision | Exception
             try:
                 answer = decide(job, server)
             except (EOFError, ConnectionError):
                 raise
             except Exception as error:  # noqa: BLE001 the server reports and logs it
-                answer = JobFailure(error)
+                answer = error
             server.send(answer)
             signal.alarm(0)
             signal.setitimer(signal.ITIMER_PROF, 0)
