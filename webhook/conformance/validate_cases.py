@@ -23,7 +23,8 @@ from webhook.core.decoders import decoder_of
 from webhook.core.scheduler.args import ArgsError, decode_args, validate_args
 from webhook.core.workloads.reading import reaches_template, read_workload, takes_any_template
 from webhook.core.workloads.refused_pods import refusals
-from webhook.manifests.reading.go_yaml import UnreadableDocumentError, read_document
+from webhook.manifests.reading.go_yaml import read_document
+from webhook.manifests.reading.yaml_scalars import UnreadableDocumentError
 
 _JSON = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")

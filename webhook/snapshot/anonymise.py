@@ -7,7 +7,6 @@ selector, and ordinals of StatefulSets.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -32,8 +31,7 @@ from webhook.core.policy.capacity import POOL_LABELS
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.workloads.controller_labels import ADDED_KEYS
 from webhook.core.workloads.kinds import KINDS
-
-Json = Any
+from webhook.manifests.reading.go_yaml import Json
 
 _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORD = re.compile(rf"{_UID.pattern}|[A-Za-z0-9]+")

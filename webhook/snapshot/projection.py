@@ -6,7 +6,6 @@ Secrets, so none of these are copied.
 
 import functools
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -28,8 +27,7 @@ from webhook.core.decoders import decoder_of
 from webhook.core.index import readers
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kind_fields import fields_read
-
-Json = Any
+from webhook.manifests.reading.go_yaml import Json
 
 # Fields for watches only.
 _NOT_COPIED = frozenset({"resourceVersion", "finalizers"})

@@ -3,13 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook.manifests.reading.go_yaml import (
-    MAX_YAML_LEVELS,
-    Duplicate,
-    UnreadableDocumentError,
-    is_timestamp,
-    read_document,
-)
+from webhook.manifests.reading.go_yaml import MAX_YAML_LEVELS, Duplicate, read_document
+from webhook.manifests.reading.yaml_scalars import UnreadableDocumentError, is_timestamp
 
 # What sigs.k8s.io/yaml v1.6.0 and apimachinery v0.37.1 made of each text.
 RECORDED = [

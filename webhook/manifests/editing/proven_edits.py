@@ -5,7 +5,6 @@ The edited text must have the same objects, except for the intended changes. Wro
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -13,9 +12,8 @@ from msgspec import Struct
 from webhook.manifests.editing.insertion import TextEdit
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
+from webhook.manifests.reading.go_yaml import Json
 from webhook.manifests.reading.manifest import Manifest, read_manifests
-
-Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
 Content = Sequence[Manifest | InputFault]  # of a file, by `read_manifests`
 

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 from msgspec import Struct
 
@@ -25,10 +24,9 @@ from webhook.manifests.editing.insertion import (
     list_indent,
     text_of,
 )
+from webhook.manifests.reading.go_yaml import Json
 from webhook.manifests.reading.manifest import Manifest
 from webhook.manifests.reading.positions import Span, ValuePosition, follow
-
-Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
 _COLON = re.compile(r"[ \t]*:")
 _SHARED = re.compile(r"(?:^|[\s,{\[:-])[&*!]\S")

@@ -6,7 +6,6 @@ objects. kubectl may apply the text of a ConfigMap.
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import msgspec
 
@@ -15,11 +14,10 @@ from webhook.core.text import with_article
 from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, holds_chart_values, may_hold_constraints, walk
 from webhook.core.workloads.kinds import group_kind
 from webhook.manifests.reading.documents import InputFault
-from webhook.manifests.reading.go_yaml import UnreadableDocumentError, read_document
+from webhook.manifests.reading.go_yaml import Json, read_document
 from webhook.manifests.reading.manifest import Manifest
 from webhook.manifests.reading.other_files import in_text
-
-Json = Any  # raw JSON from outside
+from webhook.manifests.reading.yaml_scalars import UnreadableDocumentError
 
 # Fields with a chart's values as text. Source: argo-cd pkg/apis/application/v1alpha1 ``ApplicationSourceHelm``;
 # k3s-io/helm-controller pkg/apis ``HelmChartSpec``.

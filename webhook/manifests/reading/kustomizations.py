@@ -9,18 +9,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePath
-from typing import Any
 
 from msgspec import structs
 
 from webhook.core.api.types import TypeMeta
 from webhook.manifests.reading.documents import InputDocument, InputFault
 from webhook.manifests.reading.files import File, leads_out
-from webhook.manifests.reading.go_yaml import UnreadableDocumentError, read_document
+from webhook.manifests.reading.go_yaml import Json, read_document
 from webhook.manifests.reading.manifest import FieldPosition, Manifest, read_manifests
 from webhook.manifests.reading.positions import ValuePosition, follow, yaml_tree
-
-Json = Any  # raw JSON from outside
+from webhook.manifests.reading.yaml_scalars import UnreadableDocumentError
 
 NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 # Entries are files or directories, or text of their own where they have several lines.

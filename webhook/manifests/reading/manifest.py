@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import accumulate
 from pathlib import PurePath
-from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
@@ -21,11 +20,10 @@ from webhook.core.decoders import decoder_of
 from webhook.core.text import one_line
 from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, may_hold_constraints
 from webhook.manifests.reading.documents import InputDocument, InputFault, split
-from webhook.manifests.reading.go_yaml import MAX_DUPLICATES, MAX_YAML_LEVELS, UnreadableDocumentError, read_document
+from webhook.manifests.reading.go_yaml import MAX_DUPLICATES, MAX_YAML_LEVELS, Json, read_document
 from webhook.manifests.reading.other_files import VALUES, claims, passed_constraints, unreadable, why_passed_over
 from webhook.manifests.reading.positions import ValuePosition, find, is_deeper, json_duplicates, json_tree, yaml_tree
-
-_Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
+from webhook.manifests.reading.yaml_scalars import UnreadableDocumentError
 
 # An API server takes requests of 3 MiB. A second reads about 5 MiB of YAML, or 300 of JSON.
 MAX_YAML_BYTES = 8 * 2**20
@@ -91,7 +89,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     uid: str
-    value: bytes | Mapping[str, _Json]
+    value: bytes | Mapping[str, Json]
     prefix: str
     locate: Callable[[str], FieldPosition]
 
@@ -138,9 +136,9 @@ def _nowhere(path: str) -> FieldPosition:
 class _Head(Struct, rename="camel"):
     """The fields that decide how to read an object. They may have any type."""
 
-    api_version: _Json = None
-    kind: _Json = None
-    metadata: _Json = None
+    api_version: Json = None
+    kind: Json = None
+    metadata: Json = None
     items: Raw | UnsetType = UNSET
 
 
@@ -214,7 +212,7 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
         yield from _objects(document, reading.value, "", locate)
 
 
-def _values(document: InputDocument, value: _Json, *, is_asked: bool) -> Iterator[Manifest]:
+def _values(document: InputDocument, value: Json, *, is_asked: bool) -> Iterator[Manifest]:
     """Values of a chart as an object, if they may have constraints under any name."""
     if is_asked and isinstance(value, dict) and may_hold_constraints(document.text):
         head = _Head("", VALUES_KIND, {"name": PurePath(document.file).name})
@@ -244,7 +242,7 @@ def _twice(document: InputDocument, key: str, index: int, hint: str = "", *, for
 
 def _objects(
     document: InputDocument,
-    value: _Json,
+    value: Json,
     prefix: str,
     locate: Callable[[str], FieldPosition],
     outer: _Head | None = None,
@@ -312,7 +310,7 @@ def _json_objects(
         return
     try:
         twice = json_duplicates(document.text.decode()) if duplicates else []
-        typed: bytes | Mapping[str, _Json] = document.text
+        typed: bytes | Mapping[str, Json] = document.text
         if stated is not head:
             typed = {**msgspec.json.decode(document.text), "apiVersion": stated.api_version, "kind": stated.kind}
     except (ValueError, RecursionError) as error:
@@ -371,7 +369,7 @@ def _json_items(
         newline = max(newline, text.rfind(b"\n", start, end))
 
 
-def _is_list(head: _Head, items: _Json) -> bool:
+def _is_list(head: _Head, items: Json) -> bool:
     """Whether an object with ``items`` is a list of objects: the list or its first item has a type."""
     first = items[0] if isinstance(items, list) and items else None
     return bool(head.kind or head.api_version) or (isinstance(first, dict) and bool(first.get("kind")))
@@ -387,7 +385,7 @@ def _inherit(head: _Head, outer: _Head) -> _Head:
     return structs.replace(head, api_version=outer.api_version, kind=outer.kind.removesuffix("List"))
 
 
-def _json_patch(document: InputDocument, value: _Json, locate: Callable[[str], FieldPosition]) -> Manifest | None:
+def _json_patch(document: InputDocument, value: Json, locate: Callable[[str], FieldPosition]) -> Manifest | None:
     """The manifest of a list of JSON 6902 operations. None for any other value."""
     if not isinstance(value, list) or not value or not all(map(_is_operation, value)):
         return None
@@ -395,11 +393,11 @@ def _json_patch(document: InputDocument, value: _Json, locate: Callable[[str], F
     return _manifest(document, _Head("", JSON_PATCH), patch, lambda path: locate(path.removeprefix(OPERATIONS)), "")
 
 
-def _is_operation(value: _Json) -> bool:
+def _is_operation(value: Json) -> bool:
     return isinstance(value, dict) and isinstance(value.get("path"), str) and value.get("op") in _VERBS
 
 
-def _broken_operation(document: InputDocument, value: _Json) -> str:
+def _broken_operation(document: InputDocument, value: Json) -> str:
     """The fault of the first broken operation of a JSON 6902 patch. Empty for any other value.
 
     Source: RFC 6902 section 4; kustomize api/filters/patchjson6902.
@@ -414,14 +412,14 @@ def _broken_operation(document: InputDocument, value: _Json) -> str:
     return f"not a JSON 6902 patch: operation [{number}] has {wrong}, so kustomize refuses it"
 
 
-def _missing(api_version: _Json, kind: _Json) -> str:
+def _missing(api_version: Json, kind: Json) -> str:
     """Why this is not an API object. Empty for an API object."""
     fields = {"apiVersion": api_version, "kind": kind}
     absent = [name for name, value in fields.items() if not (isinstance(value, str) and value)]
     return f"not a Kubernetes object: it has no {' and no '.join(absent)}" if absent else ""
 
 
-def _kind_of_json(value: _Json) -> str:
+def _kind_of_json(value: Json) -> str:
     return {dict: "a mapping", list: "a list", str: "text", bool: "true or false", type(None): "nothing"}.get(
         type(value), "a number"
     )
@@ -430,7 +428,7 @@ def _kind_of_json(value: _Json) -> str:
 def _manifest(
     document: InputDocument,
     head: _Head,
-    value: bytes | Mapping[str, _Json],
+    value: bytes | Mapping[str, Json],
     locate: Callable[[str], FieldPosition],
     prefix: str,
 ) -> Manifest:

@@ -8,15 +8,13 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path, PurePath
-from typing import Any
 
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.core.workloads.kinds import BUILT_IN_KINDS
 from webhook.manifests.reading.documents import NOT_JSON, InputDocument, InputFault
 from webhook.manifests.reading.files import leads_out
-from webhook.manifests.reading.go_yaml import UnreadableDocumentError
-
-_Json = Any  # raw JSON from outside
+from webhook.manifests.reading.go_yaml import Json
+from webhook.manifests.reading.yaml_scalars import UnreadableDocumentError
 
 KUSTOMIZATION = "a kustomization; check its output: evenspread check --kustomize DIR"
 LARGER_KUSTOMIZATION = "a kustomization with remote bases or Helm charts; check the output of kustomize build DIR"
@@ -71,7 +69,7 @@ _GO_WORDS = {
 }
 
 
-def claims(value: Mapping[str, _Json]) -> bool:
+def claims(value: Mapping[str, Json]) -> bool:
     """Whether a mapping without apiVersion or kind looks like a built-in workload."""
     spec, kind = value.get("spec"), value.get("kind")
     if isinstance(spec, Mapping) and not _POD_FIELDS.isdisjoint(spec):
@@ -79,7 +77,7 @@ def claims(value: Mapping[str, _Json]) -> bool:
     return isinstance(kind, str) and kind in _KINDS and isinstance(spec, Mapping)
 
 
-def why_passed_over(file: str, value: _Json) -> str:
+def why_passed_over(file: str, value: Json) -> str:
     """The note about another kind of document, such as Helm values. Empty for a manifest."""
     if not isinstance(value, dict):
         return ""
@@ -105,27 +103,27 @@ def in_text(text: str) -> bool:
     return CONSTRAINTS in text and _IN_TEXT.search(text) is not None
 
 
-def passed_constraints(value: _Json) -> str:
+def passed_constraints(value: Json) -> str:
     """The end of a note about an unchecked value. Empty for a value without constraints."""
     return f"; its {CONSTRAINTS} were not checked" if _has_constraints(value) else ""
 
 
-def _note(what: str, value: _Json) -> str:
+def _note(what: str, value: Json) -> str:
     return f"skipped: {what}{passed_constraints(value)}"
 
 
-def _is_compose(services: _Json) -> bool:
+def _is_compose(services: Json) -> bool:
     """Source: compose-spec schema/compose-spec.json ``service``: an image, or what to build or extend."""
     return isinstance(services, dict) and any(
         isinstance(each, dict) and not _OF_SERVICES.isdisjoint(each) for each in services.values()
     )
 
 
-def _is_text(value: _Json) -> bool:
+def _is_text(value: Json) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _has_constraints(value: _Json) -> bool:
+def _has_constraints(value: Json) -> bool:
     """Whether there are constraints anywhere in the value, texts included."""
     if isinstance(value, dict):
         path = value.get("path")
