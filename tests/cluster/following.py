@@ -7,7 +7,8 @@ import time
 
 from cluster.api import KINDS
 
-from webhook.cluster.connection import Account, ApiServer
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.credentials import Account
 from webhook.cluster.feed import Feed
 from webhook.cluster.reflector import Pace, Reflector, Timing
 from webhook.cluster.resources import BUILT_IN_RESOURCES

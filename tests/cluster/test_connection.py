@@ -10,7 +10,8 @@ import pytest
 from cluster.api import FakeApi, cut, html, refuse, short_body, silence
 from cluster.following import QUICK, RESOURCES, Clock, Table, server, truth
 
-from webhook.cluster.connection import Account, ApiServer
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.credentials import Account
 from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.reflector import Reflector
 

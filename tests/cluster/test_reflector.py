@@ -20,7 +20,8 @@ from cluster.api import (
 )
 from cluster.following import QUICK, RESOURCES, Clock, Table, eventually, following, server, truth
 
-from webhook.cluster.connection import Account, ApiServer
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.credentials import Account
 from webhook.cluster.reflector import Reflector, Timing
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import meta_of

@@ -14,7 +14,8 @@ from e2e.objects import path, pod, workload
 from e2e.served import PROGRAM
 from e2e.waiting import eventually
 
-from webhook.cluster.connection import Account, ApiServer
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.credentials import Account
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 

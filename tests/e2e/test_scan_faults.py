@@ -14,7 +14,8 @@ from e2e.test_reports import items, served
 from e2e.test_scan import _account, cordon, db, placed, reported, told  # noqa: F401 a fixture
 from e2e.waiting import eventually, within
 
-from webhook.cluster.connection import Account, ApiServer
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.credentials import Account
 from webhook.controller.scan import Scanner, ScanSettings
 
 API = "openreports.io/v1alpha1"

@@ -21,7 +21,8 @@ from e2e.controlplane.up import ControlPlane
 from e2e.objects import path
 from e2e.waiting import eventually
 
-from webhook.cluster.connection import Account, ApiServer
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.credentials import Account
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.core.api.types import Pod

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.terminal import print_message
-from webhook.cluster.connection import SERVICE_ACCOUNT, Account, ApiServer, chosen_context
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.credentials import SERVICE_ACCOUNT, Account, chosen_context
 from webhook.cluster.errors import ClusterError
 from webhook.cluster.live import LiveCluster, UnreadableClusterError, unreachable_error
 from webhook.core.api.version import RECORDED

@@ -10,7 +10,8 @@ from certs.authority import CA_LIFE, LEAF_LIFE
 from certs.rotation import Lifetimes
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.parameters import OBJECT_NAME, duration
-from webhook.cluster.connection import Account, ApiServer
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.credentials import Account
 from webhook.cluster.errors import ClusterError
 from webhook.config import ConfigError, Loaded, load_policy
 

@@ -1,25 +1,22 @@
-"""A connection to an API server: credentials from the kubernetes package, raw JSON in both directions.
+"""Requests to an API server, with raw JSON in both directions.
 
-The package's loader supports every kind of kubeconfig credentials. Its models are not used: they need tens of times the
-time and memory of their JSON.
+The models of the kubernetes package are not used: they need tens of times the time and memory of their JSON.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import logging
-import socket
 import threading
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
+from webhook.cluster.credentials import Account, connect
 from webhook.cluster.errors import ClusterError, RefusedError, SilenceError, TooLongError
 from webhook.core.decoders import decoder_of, read_nested
 from webhook.logs import bounded
@@ -27,9 +24,10 @@ from webhook.logs import bounded
 if TYPE_CHECKING:
     from urllib3 import HTTPResponse
 
+JsonObject: TypeAlias = Mapping[str, Any]  # decoded JSON of any shape
+
 # The API server records it as the manager of fields written by evenspread.
 USER_AGENT = FIELD_MANAGER = "evenspread"
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # client-go's default is 32 s, but here a person waits.
 _SECONDS = 10.0
 _CHUNK_BYTES = 64 * 1024  # the most of a single read: four TLS records
@@ -43,10 +41,6 @@ _PAGE_BYTES = 32 * 1024 * 1024
 _STATUS_BYTES = 64 * 1024
 _FINE = (200, 201, 202)
 _BROKEN_OFF = "the connection ended in the middle of an answer"
-# More than the watched kinds. Connections beyond this number are closed instead of kept.
-_CONNECTIONS = 64
-# A dead peer is detected after 15 + 3 * 5 = 30 s, even on a quiet watch.
-_KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
 
 class ApiResponse(Struct, frozen=True, kw_only=True):
@@ -60,7 +54,7 @@ class ApiResponse(Struct, frozen=True, kw_only=True):
     """
 
     status: int
-    content: Mapping[str, Any]
+    content: JsonObject
     date: datetime | None = None
     retry_after: float = 0.0
     text: str = ""
@@ -72,40 +66,6 @@ class ApiResponse(Struct, frozen=True, kw_only=True):
             message = f"{title}: " * bool(title) + str(self.content.get("message", ""))
             raise RefusedError(self.status, message, retry_after=self.retry_after)
         return self
-
-
-class Account(Struct, frozen=True, kw_only=True):
-    """The credentials of a kubeconfig, or else of the pod's service account."""
-
-    kubeconfig: str | None = None
-    context: str | None = None
-    impersonate: str | None = None
-    service_account: Path = SERVICE_ACCOUNT
-
-
-class _KubeContext(Struct, frozen=True, kw_only=True):
-    """A context of a kubeconfig: its name, and its default namespace."""
-
-    name: str
-    namespace: str = ""
-
-
-def chosen_context(account: Account) -> _KubeContext:
-    """Return the account's kubeconfig context. Without a kubeconfig, it is the cluster around this pod."""
-    if account.kubeconfig is None:
-        return _KubeContext(name="around this pod")
-    from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger  # noqa: PLC0415 as in _connect
-
-    with _usable(account.kubeconfig):
-        content = KubeConfigMerger(account.kubeconfig).config  # type: ignore[no-untyped-call]  # untyped there
-        if content is None:
-            raise ClusterError(f"{account.kubeconfig}: no such kubeconfig")
-        names = [str(context.value.get("name")) for context in content.value.get("contexts") or ()]
-        if account.context and account.context not in names:
-            others = f"it has {bounded(', '.join(names))}" if names else "it has none"
-            raise ClusterError(f"{account.kubeconfig}: no context {bounded(account.context)}: {others}")
-        context = KubeConfigLoader(content, active_context=account.context).current_context  # type: ignore[no-untyped-call]  # as above
-        return _KubeContext(name=str(context["name"]), namespace=str(context["context"].get("namespace") or ""))
 
 
 class Stream:
@@ -157,13 +117,13 @@ class ApiServer:
     def __init__(self, account: Account) -> None:
         self._account = account
         self._lock = threading.Lock()
-        self._configuration, self._pool = _connect(account)
+        self._configuration, self._pool = connect(account)
         self.url: str = self._configuration.host
         self.renewals = 0
 
     def request(
         self, method: str, path: str, body: object = None, *, media: str = "application/json"
-    ) -> tuple[int, Mapping[str, Any]]:
+    ) -> tuple[int, JsonObject]:
         """Send a request. Returns the status and the object of the response."""
         answer = self.send(method, path, body, media=media)
         return answer.status, answer.content
@@ -190,7 +150,7 @@ class ApiServer:
             warnings=response.headers.get("Warning", ""),
         )
 
-    def apply(self, path: str, document: Mapping[str, Any]) -> ApiResponse:
+    def apply(self, path: str, document: Mapping[str, object]) -> ApiResponse:
         """Write the document by server-side apply, overriding other field managers."""
         query = f"fieldManager={FIELD_MANAGER}&force=true"
         return self.send("PATCH", f"{path}?{query}", document, media="application/apply-patch+yaml")
@@ -208,14 +168,14 @@ class ApiServer:
         with self._lock:
             if seen != self.renewals:
                 return  # another thread has renewed them
-            self._configuration, self._pool = _connect(self._account)
+            self._configuration, self._pool = connect(self._account)
             self.renewals += 1
 
     @contextlib.contextmanager
     def _exchange(
         self, method: str, path: str, data: bytes | None, headers: dict[str, str], silence_seconds: float
     ) -> Iterator[HTTPResponse]:
-        import urllib3  # noqa: PLC0415 part of the kubernetes package: see _connect
+        import urllib3  # noqa: PLC0415 part of the kubernetes package: see `credentials.connect`
 
         with self._lock:
             configuration, pool = self._configuration, self._pool
@@ -247,48 +207,6 @@ class ApiServer:
         return headers
 
 
-def _connect(account: Account) -> tuple[Any, Any]:
-    # Imported here: it takes 0.2 s and 37 MiB, a cost that commands without a cluster must not pay.
-    from kubernetes.client import ApiClient, Configuration  # noqa: PLC0415  slow to import
-    from kubernetes.config import load_kube_config  # noqa: PLC0415  slow to import
-    from kubernetes.config.incluster_config import InClusterConfigLoader  # noqa: PLC0415  slow to import
-
-    configuration = Configuration()
-    place = account.kubeconfig or str(account.service_account)
-    with _usable(place):
-        if account.kubeconfig is not None:
-            load_kube_config(account.kubeconfig, account.context, configuration, persist_config=False)  # type: ignore[no-untyped-call]  # untyped there
-        else:
-            token, authority = account.service_account / "token", account.service_account / "ca.crt"
-            InClusterConfigLoader(token, authority).load_and_set(configuration)  # type: ignore[no-untyped-call]  # as above
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # evenspread's errors have the same content as its warnings
-    configuration.socket_options = _socket_options()
-    configuration.connection_pool_maxsize = _CONNECTIONS
-    return configuration, ApiClient(configuration).rest_client.pool_manager
-
-
-@contextlib.contextmanager
-def _usable(place: str) -> Iterator[None]:
-    """Turn every credentials error into a ClusterError of a single line."""
-    from kubernetes.config import ConfigException  # noqa: PLC0415 as in _connect
-    from yaml import YAMLError  # noqa: PLC0415 as in _connect
-
-    try:
-        yield
-    except (ConfigException, OSError, ValueError) as error:
-        raise ClusterError(f"{place}: {(str(error).splitlines() or ['cannot be read'])[0]}") from error
-    except (YAMLError, AttributeError, KeyError, TypeError) as error:
-        raise ClusterError(f"{place}: not a kubeconfig") from error
-
-
-def _socket_options() -> list[tuple[int, int, int]]:
-    options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    for name, value in _KEEPALIVE:
-        if hasattr(socket, name):  # some systems lack it
-            options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
-    return options
-
-
 def _refused(response: HTTPResponse) -> RefusedError:
     """Return the error of a response: the message of its Status, else the HTTP reason."""
     with _one_line_errors():
@@ -315,8 +233,8 @@ def _date(text: str) -> datetime | None:
 @contextlib.contextmanager
 def _one_line_errors(place: str = "", silent: type[ClusterError] = ClusterError) -> Iterator[None]:
     """Turn connection errors into a ClusterError of a single line. A read timeout raises ``silent``."""
-    from kubernetes.config import ConfigException  # noqa: PLC0415 as in _connect
-    from urllib3.exceptions import HTTPError, ReadTimeoutError  # noqa: PLC0415 as in _connect
+    from kubernetes.config import ConfigException  # noqa: PLC0415 as in `credentials.connect`
+    from urllib3.exceptions import HTTPError, ReadTimeoutError  # noqa: PLC0415 as in `credentials.connect`
 
     prefix = f"{place}: " if place else ""
     try:
@@ -330,7 +248,7 @@ def _one_line_errors(place: str = "", silent: type[ClusterError] = ClusterError)
 
 def _cause(error: BaseException) -> str:
     """Return the text of the innermost error. The outer errors are wrappers with object addresses."""
-    from http.client import IncompleteRead  # noqa: PLC0415 as in _connect
+    from http.client import IncompleteRead  # noqa: PLC0415 as in `credentials.connect`
 
     inner: object = error
     while isinstance(inner, BaseException):

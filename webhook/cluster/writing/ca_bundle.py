@@ -11,14 +11,13 @@ that renders them meets no conflict.
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
 from certs.authority import CertificateError
 from certs.rotation import certificates_in
-from webhook.cluster.connection import USER_AGENT, ApiServer
+from webhook.cluster.connection import USER_AGENT, ApiServer, JsonObject
 from webhook.cluster.errors import RefusedError
 from webhook.core.api.well_known import RULES_ANNOTATION
 
@@ -96,7 +95,7 @@ def _complete_kind(  # noqa: PLR0913 those of `complete`, for one kind
         yield "absent"
         return
     content = answer.accepted(title).content
-    patch, outcomes = list[dict[str, Any]](), set[str]()
+    patch, outcomes = list[dict[str, object]](), set[str]()
     rules = _annotated_rules(content, title)
     for number, webhook in _service_webhooks(content):
         present = _certificates(webhook["clientConfig"])
@@ -119,8 +118,8 @@ def _complete_kind(  # noqa: PLR0913 those of `complete`, for one kind
 
 
 def _apply_patch(
-    server: ApiServer, path: str, title: str, content: Mapping[str, Any], patch: Sequence[Mapping[str, Any]]
-) -> Mapping[str, Any]:
+    server: ApiServer, path: str, title: str, content: JsonObject, patch: Sequence[JsonObject]
+) -> JsonObject:
     """Apply a JSON Patch to this version of an object. Returns the stored object, or {} for another version."""
     # The patch refers to webhooks and owners by index, which is valid only in this version.
     version = {"op": "test", "path": "/metadata/resourceVersion", "value": content["metadata"]["resourceVersion"]}
@@ -128,7 +127,7 @@ def _apply_patch(
     return {} if answer.status in _CHANGED else answer.accepted(title).content
 
 
-def _disown(server: ApiServer, path: str, title: str, content: Mapping[str, Any]) -> None:
+def _disown(server: ApiServer, path: str, title: str, content: JsonObject) -> None:
     """Remove evenspread from the owners of the written fields.
 
     Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go Update: managedFields of an update are taken.
@@ -140,7 +139,7 @@ def _disown(server: ApiServer, path: str, title: str, content: Mapping[str, Any]
         _apply_patch(server, path, title, content, patch)
 
 
-def _annotated_rules(configuration: Mapping[str, Any], title: str) -> list[Any] | None:
+def _annotated_rules(configuration: JsonObject, title: str) -> list[object] | None:
     """Return the rules from the annotation. None if the chart renders the field itself."""
     text = (configuration["metadata"].get("annotations") or {}).get(RULES_ANNOTATION)
     if text is None:
@@ -154,14 +153,14 @@ def _annotated_rules(configuration: Mapping[str, Any], title: str) -> list[Any] 
     return rules
 
 
-def _service_webhooks(configuration: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _service_webhooks(configuration: JsonObject) -> Iterator[tuple[int, JsonObject]]:
     """Yield each webhook called by a Service, with its index."""
     for number, webhook in enumerate(configuration.get("webhooks") or ()):
         if "service" in (webhook.get("clientConfig") or {}):
             yield number, webhook
 
 
-def _certificates(config: Mapping[str, Any]) -> tuple[bytes, ...]:
+def _certificates(config: JsonObject) -> tuple[bytes, ...]:
     """Return the certificates in a caBundle. Empty for anything else."""
     try:
         return certificates_in(base64.b64decode(config.get("caBundle") or "", validate=True))

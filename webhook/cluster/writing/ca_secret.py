@@ -11,10 +11,9 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from certs.rotation import Authorities, read_secret_data, secret_data
-from webhook.cluster.connection import ApiServer
+from webhook.cluster.connection import ApiServer, JsonObject
 from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.named_watch import watch_named
 
@@ -57,7 +56,7 @@ class CaSecret:
                 return following, now
         raise ClusterError(f"{self.title}: every update conflicts with another writer")
 
-    def _read(self) -> tuple[Mapping[str, Any], Authorities | None, datetime]:
+    def _read(self) -> tuple[JsonObject, Authorities | None, datetime]:
         answer = self._server.send("GET", self._path)
         if answer.status == _ABSENT:
             raise RefusedError(_ABSENT, f"{self.title} does not exist; the chart creates it")

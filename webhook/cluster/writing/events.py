@@ -5,17 +5,15 @@ An event's name depends on its text and its object. So the API server rejects du
 Source: events.k8s.io/v1 Event; kube-apiserver --event-ttl, after which an event is gone (1 h by default).
 """
 
-from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote
 
-from webhook.cluster.connection import ApiServer
+from webhook.cluster.connection import ApiServer, JsonObject
 
 EVENTS_API = "events.k8s.io/v1"
 _EXISTS = 409
 
 
-def create_event(server: ApiServer, event: Mapping[str, Any]) -> bool:
+def create_event(server: ApiServer, event: JsonObject) -> bool:
     """Create the event. Returns False if it exists."""
     answer = server.send("POST", _path(event), event)
     if answer.status == _EXISTS:
@@ -24,7 +22,7 @@ def create_event(server: ApiServer, event: Mapping[str, Any]) -> bool:
     return True
 
 
-def count_again(server: ApiServer, event: Mapping[str, Any], count: int, time: str) -> None:
+def count_again(server: ApiServer, event: JsonObject, count: int, time: str) -> None:
     """Set the event's series to ``count`` at a MicroTime. The API allows no change of its note.
 
     Source: kubernetes 1.31 pkg/apis/core/validation/events.go ``ValidateEventUpdate``.
@@ -34,5 +32,5 @@ def count_again(server: ApiServer, event: Mapping[str, Any], count: int, time: s
     server.send("PATCH", path, series, media="application/merge-patch+json").accepted()
 
 
-def _path(event: Mapping[str, Any]) -> str:
+def _path(event: JsonObject) -> str:
     return f"/apis/{EVENTS_API}/namespaces/{quote(event['metadata']['namespace'])}/events"

@@ -6,11 +6,9 @@ the same name.
 Source: kubernetes.io/docs/reference/using-api/server-side-apply; apiextensions v1 ``CustomResourceSubresourceStatus``.
 """
 
-from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote
 
-from webhook.cluster.connection import ApiServer
+from webhook.cluster.connection import ApiServer, JsonObject
 from webhook.cluster.listing import list_labelled
 from webhook.cluster.resources import Resource, group_path
 from webhook.cluster.wire import read_items
@@ -30,7 +28,7 @@ def read_status_of(server: ApiServer, group: SpreadGroup) -> object | None:
     return answer.accepted().content.get("status") or {}
 
 
-def put_status(server: ApiServer, group: SpreadGroup, status: Mapping[str, Any]) -> None:
+def put_status(server: ApiServer, group: SpreadGroup, status: JsonObject) -> None:
     """Write the status of the group."""
     meta = {"name": group.meta.name, "namespace": group.meta.namespace, "uid": group.meta.uid}
     document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": meta, "status": status}

@@ -12,11 +12,10 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
-from webhook.cluster.connection import ApiServer
+from webhook.cluster.connection import ApiServer, JsonObject
 from webhook.cluster.errors import ClusterError
 from webhook.logs import bounded
 
@@ -47,7 +46,7 @@ class Elector:
         self._title = f"Lease {namespace}/{name}"
         self._identity = identity
         self._clock = clock
-        self._observed: Mapping[str, Any] | None = None
+        self._observed: JsonObject | None = None
         self._observed_at = clock()
         self._renewed_at: float | None = None
         self.holder = ""
@@ -123,13 +122,13 @@ class Elector:
         elif status != _CONFLICT:
             self._failed(f"{self._title} cannot be written: {status}")
 
-    def _read(self) -> Mapping[str, Any]:
+    def _read(self) -> JsonObject:
         answer = self._server.send("GET", self._path)
         if answer.status != 200:
             raise ClusterError(f"{self._title}: {answer.status} {answer.content.get('message', '')}")
         return answer.content
 
-    def _write(self, lease: Mapping[str, Any], spec: Mapping[str, Any]) -> int:
+    def _write(self, lease: JsonObject, spec: JsonObject) -> int:
         """Replace the spec, unless the Lease has changed since reading. Returns the status."""
         return self._server.send("PUT", self._path, {**lease, "spec": spec}).status
 

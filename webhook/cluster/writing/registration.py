@@ -6,9 +6,9 @@ cluster. If its removal fails, a single `kubectl delete` is enough.
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from webhook.cluster.connection import ApiServer
+from webhook.cluster.connection import ApiServer, JsonObject
 from webhook.cluster.errors import ClusterError
 from webhook.cluster.resources import group_path
 from webhook.core.api.spread_group import API_VERSION, RESOURCE
@@ -126,10 +126,10 @@ _VALIDATE = _Webhook("validate.evenspread.io", "validate", _VALIDATED, _TO_VALID
 _GROUPS = _Webhook("groups.evenspread.io", "mutate", _PLANNED, _TO_PLAN)
 
 
-def configurations(url: str, ca: bytes, defaults: Defaults, *, groups: bool = False) -> tuple[Mapping[str, Any], ...]:
+def configurations(url: str, ca: bytes, defaults: Defaults, *, groups: bool = False) -> tuple[JsonObject, ...]:
     """Return the webhook configurations, as in the chart. The mutating configuration is omitted without an effect."""
     documents = [_configuration("Validating", [_webhook(_VALIDATE, url, ca)])]
-    mutating = list[dict[str, Any]]()
+    mutating = list[dict[str, object]]()
     if defaults.injects:
         conditions = {name: cel for name, cel in _TO_MUTATE.items() if name not in _unneeded(defaults)}
         of_pods = _Webhook("mutate.evenspread.io", "mutate", (_PODS,), conditions)
@@ -153,7 +153,7 @@ def _unneeded(defaults: Defaults) -> tuple[str, ...]:
     return (asking,) if defaults.fallback == FallbackMode.OFF else (strict,)
 
 
-def register(server: ApiServer, configurations: Sequence[Mapping[str, Any]], *, rehearsed: bool = False) -> None:
+def register(server: ApiServer, configurations: Sequence[JsonObject], *, rehearsed: bool = False) -> None:
     """Create the configurations, or update existing ones of evenspread. ``rehearsed`` is a dry run.
 
     Raises:
@@ -177,7 +177,7 @@ def register(server: ApiServer, configurations: Sequence[Mapping[str, Any]], *, 
             raise ClusterError(f"{configuration['kind']} {REGISTRATION_NAME}: {status} {answer.get('message', '')}")
 
 
-def unregister(server: ApiServer, configurations: Sequence[Mapping[str, Any]]) -> None:
+def unregister(server: ApiServer, configurations: Sequence[JsonObject]) -> None:
     """Delete the configurations created by `register`. Raises after trying every deletion."""
     failed = []
     for configuration in configurations:
@@ -194,7 +194,7 @@ def unregister(server: ApiServer, configurations: Sequence[Mapping[str, Any]]) -
         raise ClusterError("; ".join(failed))
 
 
-def _is_ours(configuration: Mapping[str, Any]) -> bool:
+def _is_ours(configuration: JsonObject) -> bool:
     return _MANAGER.items() <= (configuration.get("metadata", {}).get("labels") or {}).items()
 
 
@@ -202,7 +202,7 @@ def _path(kind: str) -> str:
     return f"{_GROUP}/{kind.lower()}s/{REGISTRATION_NAME}"
 
 
-def _webhook(webhook: _Webhook, url: str, ca: bytes) -> dict[str, Any]:
+def _webhook(webhook: _Webhook, url: str, ca: bytes) -> dict[str, object]:
     return {
         "name": webhook.name,
         "clientConfig": {"url": f"{url}/{webhook.route}", "caBundle": base64.b64encode(ca).decode()},
@@ -228,7 +228,7 @@ def _webhook(webhook: _Webhook, url: str, ca: bytes) -> dict[str, Any]:
     }
 
 
-def _configuration(family: str, webhooks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _configuration(family: str, webhooks: Sequence[JsonObject]) -> JsonObject:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": f"{family}WebhookConfiguration",

@@ -6,14 +6,13 @@ reports are deleted by name.
 Source: openreports/reports-api v0.2.1 config/crd; kyverno v1.19.1 config/crds/policyreport.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Raw, Struct
 
-from webhook.cluster.connection import FIELD_MANAGER, ApiServer
+from webhook.cluster.connection import FIELD_MANAGER, ApiServer, JsonObject
 from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.listing import list_labelled
 from webhook.cluster.resources import group_path
@@ -39,7 +38,7 @@ class ReportStore(Struct, frozen=True):
     api_version: str
     plural: str
 
-    def ours(self) -> Iterator[Mapping[str, Any]]:
+    def ours(self) -> Iterator[JsonObject]:
         """Yield every report with evenspread's label."""
         try:
             yield from self._ours()
@@ -49,11 +48,11 @@ class ReportStore(Struct, frozen=True):
             # The page's token has expired: restart once.
             yield from self._ours()
 
-    def _ours(self) -> Iterator[Mapping[str, Any]]:
+    def _ours(self) -> Iterator[JsonObject]:
         for page in list_labelled(self.server, self._path(), f"{APP_MANAGED_BY}={FIELD_MANAGER}"):
             yield from map(_decoded, page.items or ())
 
-    def put(self, document: Mapping[str, Any]) -> None:
+    def put(self, document: JsonObject) -> None:
         """Write the report, identified by its namespace and name."""
         meta = document["metadata"]
         self.server.apply(f"{self._path(meta['namespace'])}/{quote(meta['name'])}", document).accepted()
@@ -92,7 +91,7 @@ def is_of_one_object(refusal: RefusedError) -> bool:
     return refusal.status in _OF_ONE_OBJECT or _NO_NAMESPACE in text or _FULL in text
 
 
-def _decoded(raw: Raw) -> Mapping[str, Any]:
+def _decoded(raw: Raw) -> JsonObject:
     try:
         value = read_nested(decoder_of(object).decode, bytes(raw))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
