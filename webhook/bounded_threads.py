@@ -1,11 +1,16 @@
 """A small HTTP server with a thread for each connection, and a maximum number of threads."""
 
+import socket
 import socketserver
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import TypeAlias
 
 # Each connection has a thread. A probe takes milliseconds, and a browser opens six connections.
 CONNECTIONS = 32
+
+
+_Request: TypeAlias = socket.socket | tuple[bytes, socket.socket]
 
 
 class BoundedThreads(socketserver.ThreadingMixIn, socketserver.TCPServer):
@@ -14,23 +19,28 @@ class BoundedThreads(socketserver.ThreadingMixIn, socketserver.TCPServer):
     daemon_threads = True
     request_queue_size = CONNECTIONS
 
-    def __init__(self, *given: Any) -> None:  # noqa: ANN401 the arguments of the other base class
-        self._free = threading.BoundedSemaphore(CONNECTIONS)
-        super().__init__(*given)
+    def __init__(
+        self,
+        address: tuple[str, int],
+        handler: Callable[..., socketserver.BaseRequestHandler],
+        threads: int = CONNECTIONS,
+    ) -> None:
+        self._free = threading.BoundedSemaphore(threads)
+        super().__init__(address, handler)
 
-    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 as in socketserver
+    def process_request(self, request: _Request, client_address: object) -> None:
         """Answer in a new thread, or close the connection if all threads are busy."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 as in socketserver
+    def process_request_thread(self, request: _Request, client_address: object) -> None:
         """Answer, then release the thread."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._free.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 as in socketserver
+    def handle_error(self, request: _Request, client_address: object) -> None:
         """Do not log callers that hang up."""

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -73,6 +73,13 @@ _FIGURES = {
     ),
     "synced": (GaugeMetricFamily, "synced", "1 once the kind is listed. 0 if evenspread works without it."),
 }
+
+
+class _Watched(Protocol):
+    """A `WatchState`: the resource, and a value for each row of `_FIGURES`."""
+
+    @property
+    def resource(self) -> str: ...
 
 
 class Metrics:
@@ -176,7 +183,7 @@ class Metrics:
         """Count a wait of a review by its outcome. ``crowded`` means that too many reviews were waiting already."""
         self._waits.labels(outcome).observe(seconds)
 
-    def follow_cluster(self, watch_states: Callable[[], Iterable[Any]]) -> None:
+    def follow_cluster(self, watch_states: Callable[[], Iterable[_Watched]]) -> None:
         """Publish the metrics of the cluster's objects."""
         self._registry.register(ClusterFigures(watch_states))
 
@@ -188,7 +195,7 @@ class Metrics:
 class ClusterFigures(Collector):
     """The metrics of the cluster's objects at a scrape. ``watch_states`` returns a `WatchState` of each kind."""
 
-    def __init__(self, watch_states: Callable[[], Iterable[Any]]) -> None:
+    def __init__(self, watch_states: Callable[[], Iterable[_Watched]]) -> None:
         self._watch_states = watch_states
 
     def collect(self) -> Iterator[Metric]:

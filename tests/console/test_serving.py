@@ -8,15 +8,13 @@ from contextlib import contextmanager
 import pytest
 from console.scans import EVERYTHING
 
-from webhook import bounded_threads
-from webhook.console import serving
 from webhook.console.app import create_console
 from webhook.console.serving import ConsoleServer
 
 
 @contextmanager
-def served(app=None, host="127.0.0.1"):
-    with ConsoleServer(host, 0, app or create_console(lambda: EVERYTHING)) as server:
+def served(app=None, host="127.0.0.1", **limits):
+    with ConsoleServer(host, 0, app or create_console(lambda: EVERYTHING), **limits) as server:
         server.start()
         try:
             yield server
@@ -52,8 +50,7 @@ def test_whatever_is_sent_is_answered(sent, status):
         assert status in line.makefile("rb").readline() or status == b"400"
 
 
-def test_who_comes_while_all_threads_are_busy_is_hung_up_on(monkeypatch):
-    monkeypatch.setattr(bounded_threads, "CONNECTIONS", 1)
+def test_who_comes_while_all_threads_are_busy_is_hung_up_on():
     came, go_on = threading.Event(), threading.Event()
 
     def slow(_, start):
@@ -62,7 +59,7 @@ def test_who_comes_while_all_threads_are_busy_is_hung_up_on(monkeypatch):
         start("200 OK", [])
         return [b"done"]
 
-    with served(slow) as server:
+    with served(slow, threads=1) as server:
         address = server.server_address[:2]
         with socket.create_connection(address, 10) as first:
             first.sendall(b"GET / HTTP/1.0\r\n\r\n")
@@ -73,7 +70,6 @@ def test_who_comes_while_all_threads_are_busy_is_hung_up_on(monkeypatch):
             assert first.makefile("rb").read().endswith(b"done")
 
 
-def test_a_reader_that_says_nothing_is_left(monkeypatch):
-    monkeypatch.setattr(serving._ConsoleHandler, "timeout", 0.05)
-    with served() as server, socket.create_connection(server.server_address[:2], 10) as line:
+def test_a_reader_that_says_nothing_is_left():
+    with served(patience_seconds=0.05) as server, socket.create_connection(server.server_address[:2], 10) as line:
         assert line.makefile("rb").read() == b""

@@ -84,7 +84,7 @@ def _validator() -> "Validator":
         "integer", lambda _checker, value: isinstance(value, int) and not isinstance(value, bool)
     )
     # types-jsonschema leaves this function without types.
-    extend = cast("Callable[..., Any]", validators.extend)
+    extend = cast("Callable[..., Callable[[Schema], Validator]]", validators.extend)
     kind = extend(Draft202012Validator, {"pattern": _pattern_errors}, type_checker=types)
     made: Validator = kind(schema())
     return made

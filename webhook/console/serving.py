@@ -6,22 +6,38 @@ import threading
 from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer
 from wsgiref.types import WSGIApplication
 
-from webhook.bounded_threads import BoundedThreads
+from webhook.bounded_threads import CONNECTIONS, BoundedThreads
 
-_PATIENCE_SECONDS = 10.0  # for a reader's request, and for its taking the answer
+_PATIENCE_SECONDS = 10.0
 _LONGEST_LINE = 65_536
 
 
 class ConsoleServer(BoundedThreads, WSGIServer):
     """The HTTP server of the console.
 
+    Args:
+        host: The address.
+        port: Its port. 0 selects a free one.
+        app: The console.
+        threads: Concurrent connections.
+        patience_seconds: For a reader's request, and for its taking the answer.
+
     Raises:
         OSError: The address cannot be bound.
     """
 
-    def __init__(self, host: str, port: int, app: WSGIApplication) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        app: WSGIApplication,
+        *,
+        threads: int = CONNECTIONS,
+        patience_seconds: float = _PATIENCE_SECONDS,
+    ) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        super().__init__((host, port), _ConsoleHandler)
+        super().__init__((host, port), _ConsoleHandler, threads)
+        self.patience_seconds = patience_seconds
         self.set_app(app)
 
     @property
@@ -46,7 +62,12 @@ class _Answering(ServerHandler):
 
 
 class _ConsoleHandler(WSGIRequestHandler):
-    timeout = _PATIENCE_SECONDS
+    server: ConsoleServer
+
+    def setup(self) -> None:
+        """Limit the waits for this reader."""
+        self.request.settimeout(self.server.patience_seconds)
+        super().setup()
 
     def handle(self) -> None:
         """Answer one request. The base class's version cannot use our handler."""
@@ -64,7 +85,7 @@ class _ConsoleHandler(WSGIRequestHandler):
                 multiprocess=False,
             )
             answering.request_handler = self  # type: ignore[attr-defined]  # for its `close`, as there
-            answering.run(self.server.get_app())  # type: ignore[attr-defined]  # a WSGIServer
+            answering.run(self.server.get_app())  # type: ignore[arg-type]  # it has one
 
     def log_message(self, *_: object) -> None:
         """Write no access log."""

@@ -8,7 +8,6 @@ Source: events.k8s.io/v1 Event (``note`` up to 1 kB, ``action`` and ``reason`` u
 import hashlib
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from msgspec import Struct
 
@@ -90,7 +89,7 @@ def notices(scanned: ScannedWorkload, now: datetime) -> Iterator[Notice]:
             yield _waiting(scanned, pod)
 
 
-def event(notice: Notice, now: datetime, instance: str) -> Mapping[str, Any]:
+def event(notice: Notice, now: datetime, instance: str) -> Mapping[str, object]:
     """Return the Event object of a notice. Its name is the same in every process."""
     regarding = notice.regarding
     parts = (regarding["uid"], notice.reason, *sorted(notice.keys))

@@ -13,7 +13,7 @@ import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from webhook.server.connection_table import ConnectionTable
 from webhook.server.plain_request import FIELD_BYTES, FIELDS, LINE_BYTES, plain_request
-from webhook.server.response import Application, encode_response
+from webhook.server.response import Application, Scope, encode_response
 from webhook.server.state import ServerState
 
 # From acceptance to the end of the first head. kube-apiserver's handshake timeout is the same.
@@ -332,7 +332,7 @@ class _Exchange:
         self._awaits_continue = expected == b"100-continue" and parser.http_version >= (1, 1)
         self._chunks: deque[bytes] = deque()
         self._arrived = asyncio.Event()
-        self._start: Mapping[str, Any] = {}
+        self._start: Scope = {}
         self.responded = False
         self.waiting_bytes = 0
         self.complete = False
@@ -364,7 +364,7 @@ class _Exchange:
         if task is not None:
             task.cancel()
 
-    async def _run(self, scope: Mapping[str, Any]) -> None:
+    async def _run(self, scope: Scope) -> None:
         try:
             await self._connection.port.app(scope, self._receive, self._send)
         except Exception:  # noqa: BLE001 a bug must not keep the connection
@@ -375,7 +375,7 @@ class _Exchange:
         finally:
             self._connection.answered(keep=self._keep and self.responded and self.complete)
 
-    async def _receive(self) -> Mapping[str, Any]:
+    async def _receive(self) -> Scope:
         if self._awaits_continue and not self._arrived.is_set():
             await self._connection.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         self._awaits_continue = False
@@ -387,7 +387,7 @@ class _Exchange:
         self._connection.balance()
         return {"type": "http.request", "body": chunk, "more_body": bool(self._chunks) or not self.complete}
 
-    async def _send(self, message: Mapping[str, Any]) -> None:
+    async def _send(self, message: Scope) -> None:
         if message["type"] == "http.response.start":
             self._start = message
             self._awaits_continue = False

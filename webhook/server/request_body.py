@@ -2,8 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator
 
 from webhook.server.response import TEXT, Receive, Scope, Send, respond
 
@@ -82,7 +81,7 @@ async def read_start(receive: Receive, body: bytearray, size: int) -> None:
                     return
 
 
-async def _rest(message: Mapping[str, Any], receive: Receive, limit: int, body: bytearray) -> bytes:
+async def _rest(message: Scope, receive: Receive, limit: int, body: bytearray) -> bytes:
     # A single growing block can return its memory. 100 parts of a large body would stay in the C library's heap.
     while True:
         if message["type"] != "http.request":

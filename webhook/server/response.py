@@ -7,9 +7,9 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
-Scope = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+Scope = Mapping[str, Any]  # also the messages, whose fields depend on their type
+Receive = Callable[[], Awaitable[Scope]]
+Send = Callable[[Scope], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 TEXT = (b"content-type", b"text/plain; charset=utf-8")

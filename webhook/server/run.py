@@ -8,7 +8,7 @@ import socket
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
@@ -52,7 +52,7 @@ class Certificates(Struct, frozen=True, kw_only=True):
     certificate: Path
     key: Path
     own: OwnCertificate | None = None
-    renew: Callable[[], Coroutine[Any, Any, None]] | None = None
+    renew: Callable[[], Coroutine[object, object, None]] | None = None
     authority: Path | None = None
 
 

@@ -20,7 +20,6 @@ import time
 from collections.abc import Coroutine, Iterator
 from functools import partial
 from types import ModuleType
-from typing import Any
 
 import uvloop
 from gunicorn.arbiter import Arbiter
@@ -137,7 +136,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
     def _idle(self) -> Iterator[TrackedConnection]:
         return (connection for table in self._tables for connection in table if connection.idle)
 
-    def _upkeep(self) -> Iterator[Coroutine[Any, Any, None]]:
+    def _upkeep(self) -> Iterator[Coroutine[object, object, None]]:
         plan, state = self._plan, self._state
         yield self._sweep()
         yield self._open()
@@ -226,10 +225,14 @@ def _raise_descriptor_limit(wanted: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def _unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def _unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
     """Log errors of the event loop. Failed TLS handshakes are debug messages, since any client can cause them."""
     error = context.get("exception")
     if isinstance(error, ssl.SSLError | OSError | TimeoutError):
         _log.debug("connection failed: %s", error)
     else:
-        _log.error("unhandled error in the event loop: %s", context.get("message"), exc_info=error)
+        _log.error(
+            "unhandled error in the event loop: %s",
+            context.get("message"),
+            exc_info=error if isinstance(error, Exception) else None,
+        )

@@ -7,30 +7,29 @@ took 5.7 s in such an adapter.
 import asyncio
 import io
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 from urllib.parse import unquote_to_bytes
+from wsgiref.types import WSGIApplication
 
 from webhook.server.request_body import BodyError, read_body, refuse, reserve_memory
 from webhook.server.response import Application, Receive, Scope, Send, respond
 
-WsgiApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _Response = tuple[int, list[tuple[bytes, bytes]], bytes]
 
 _THREADS = 16  # concurrent requests: health and metrics of several scrapers, without waiting for a slow request
 _UNPREFIXED = {"CONTENT_TYPE", "CONTENT_LENGTH"}
 
 
-def bridge(make: Callable[[], WsgiApplication], *, limit: int) -> Application:
+def bridge(make: Callable[[], WSGIApplication], *, limit: int) -> Application:
     """Return the ASGI application. ``make`` creates the WSGI application at the first request.
 
     Bodies have up to ``limit`` bytes.
     """
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="flask")
-    applications: list[WsgiApplication] = []
+    applications: list[WSGIApplication] = []
 
-    def run(environ: dict[str, Any]) -> _Response:
+    def run(environ: dict[str, object]) -> _Response:
         # At the first request: loading Flask is a third of the start.
         from werkzeug.test import run_wsgi_app  # noqa: PLC0415 as above
 
@@ -55,8 +54,8 @@ def bridge(make: Callable[[], WsgiApplication], *, limit: int) -> Application:
     return call
 
 
-def _environ(scope: Scope, body: bytes) -> dict[str, Any]:
-    environ: dict[str, Any] = {
+def _environ(scope: Scope, body: bytes) -> dict[str, object]:
+    environ: dict[str, object] = {
         "REQUEST_METHOD": scope["method"],
         "SCRIPT_NAME": "",
         "PATH_INFO": unquote_to_bytes(scope["raw_path"] or b"/").decode("latin-1"),
