@@ -1,15 +1,21 @@
 """SpreadGroups beside the fake API server: a status that follows what there is, written when it differs."""
 
+from functools import partial
+
 import pytest
 from cluster.api import FakeApi, refuse
-from cluster.following import eventually
+from cluster.following import eventually, feeding, server
 from controller.town import Replica, add_nodes, add_workload, figures, owned_by
 
-from webhook.cluster.connection import Stream
-from webhook.cluster.writing import group_status
-from webhook.controller import groups
-from webhook.core.groups.status import assess
+from webhook.cluster.reflector import Timing
+from webhook.cluster.resources import watched
+from webhook.controller.bounds import Allowance, Rate
+from webhook.controller.groups import GroupLimits, GroupReconciler
+from webhook.core.api.spread_group import MOST_GROUPS
+from webhook.core.policy.policy import Policy
+from webhook.core.scan.group_members import group_status
 
+BUG = "groups: failed because of a bug: ZeroDivisionError"
 LABELS = {"app": "redis"}
 SPEC = {
     "selector": {"matchLabels": LABELS},
@@ -50,12 +56,38 @@ def conditions(api, *where):
     return {each["type"]: (each["status"], each["reason"]) for each in status(api, *where).get("conditions", ())}
 
 
+class Reconciler:
+    """One that reconciles with the limits, and the evaluation, that the test gives it."""
+
+    def __init__(self, api, folder, feed, **given):
+        self.now = 1_795_435_260.0
+        plenty = Rate(a_minute=60, burst=100)
+        arguments = {
+            "policy": Policy,
+            "allowance": Allowance(plenty, plenty),
+            "events": None,
+            "may_write": lambda: True,
+        }
+        self.groups = GroupReconciler(server(api, folder), clock=lambda: self.now, **arguments | given)
+        self.feed = feed
+
+    def turn(self, seconds=30):
+        self.now += seconds
+        self.groups.turn(self.feed)
+
+
+@pytest.fixture(name="reconciler")
+def _reconciler(api, tmp_path):
+    with feeding(api, tmp_path, watched(Policy()), Timing()) as feed:
+        eventually(lambda: feed.synced)
+        yield partial(Reconciler, api, tmp_path, feed)
+
+
 def turns(replica, until):
     """Turn, half a minute after half a minute, until it is so."""
 
     def turned():
-        replica.now += 30
-        replica.scanner.turn()
+        replica.turn()
         return until()
 
     eventually(turned)
@@ -82,6 +114,10 @@ def fields_of(api, number):
 
 def group_writes(api):
     return [each for each in api.writes if each.resource == "spreadgroups"]
+
+
+def messages(caplog):
+    return {each.message for each in caplog.records}
 
 
 def told(api):
@@ -124,8 +160,7 @@ def test_what_does_not_change_is_not_written(api, replica):
     turns(replica, lambda: conditions(api))
     before = len(group_writes(api))
     for _ in range(5):
-        replica.now += 100
-        replica.scanner.turn()
+        replica.turn(100)
     assert len(group_writes(api)) == before == 1
     (write,) = group_writes(api)
     assert write.query == {"fieldManager": "evenspread", "force": "true"}
@@ -158,21 +193,12 @@ def test_a_spec_that_says_nothing_is_told_so(api, replica):
     assert conditions(api, "other")["Planned"] == ("True", "Planned")
 
 
-def test_an_older_group_that_says_nothing_counts(api, replica, monkeypatch):
-    monkeypatch.setattr(assess, "MOST_GROUPS", 1)
-    add_group(api, caps=[{"topologyKey": "topology.kubernetes.io/zone"}])
-    add_group(api, "other", created="2026-11-23T11:30:00Z")
-    turns(replica, lambda: conditions(api, "other"))
-    assert conditions(api, "other")["Planned"] == ("False", "TooManyGroups")
-
-
 def test_a_group_that_goes_meanwhile_is_none(api, replica):
     add_group(api)
     api.strike("any", refuse(404, "not found"), resource="cache", times=50)
     turns(replica, lambda: replica.scanner.feed is not None and replica.scanner.feed.synced)
     for _ in range(3):
-        replica.now += 100
-        replica.scanner.turn()
+        replica.turn(100)
     assert (group_writes(api), replica.scanner.groups.fault) == ([], "")
 
 
@@ -199,34 +225,33 @@ def test_a_connection_that_breaks_is_said(api, replica):
     turns(replica, lambda: replica.scanner.groups.fault == "groups: 500 no")
 
 
-def test_a_bug_in_one_group_keeps_no_other_back(api, replica, monkeypatch, caplog):
+def test_a_bug_in_one_group_keeps_no_other_back(api, reconciler, caplog):
     add_group(api, "bad")
     add_group(api, namespace="bank")
     api.put("namespaces", "bank")
-    assessed = groups.group_status
 
-    def raises(of, *rest, **more):
-        return 1 / 0 if of.meta.name == "bad" else assessed(of, *rest, **more)
+    def raises(of, *rest):
+        return 1 / 0 if of.meta.name == "bad" else group_status(of, *rest)
 
-    monkeypatch.setattr(groups, "group_status", raises)
-    turns(replica, lambda: conditions(api, "cache", "bank"))
-    assert "a bug stopped the evaluation of a SpreadGroup" in caplog.text
+    turns(reconciler(evaluate=raises), lambda: conditions(api, "cache", "bank"))
+    assert messages(caplog) == {"a bug stopped the evaluation of a SpreadGroup; other groups continue", BUG}
 
 
-def test_more_writes_than_a_namespace_may_have_wait(api, replica, monkeypatch):
+def test_more_writes_than_a_namespace_may_have_wait(api, reconciler):
     add_group(api)
-    monkeypatch.setattr(replica.scanner.groups._allowance, "take", lambda _namespace: False)
-    turns(replica, lambda: replica.scanner.groups.writes["postponed"])
+    none = Rate(a_minute=0, burst=0)
+    slow = reconciler(allowance=Allowance(none, none))
+    turns(slow, lambda: slow.groups.writes["postponed"])
     assert group_writes(api) == []
 
 
-def test_who_leads_no_longer_writes_nothing(api, replica, monkeypatch):
+def test_who_leads_no_longer_writes_nothing(api, reconciler):
     add_group(api)
-    monkeypatch.setattr(replica.scanner.groups, "_may_write", lambda: False)
-    turns(replica, lambda: replica.scanner.feed is not None and replica.scanner.feed.synced)
-    replica.now += 100
-    replica.scanner.turn()
+    follower, leader = reconciler(may_write=lambda: False), reconciler()
+    for _ in range(3):
+        follower.turn()
     assert group_writes(api) == []
+    turns(leader, lambda: group_writes(api))
 
 
 def test_without_events_a_broken_cap_stands_in_the_status_alone(api, tmp_path):
@@ -239,104 +264,111 @@ def test_without_events_a_broken_cap_stands_in_the_status_alone(api, tmp_path):
     assert told(api) == []
 
 
-def test_a_turn_that_takes_long_goes_on_in_the_next(api, replica, monkeypatch):
+def test_a_turn_that_takes_long_goes_on_in_the_next(api, reconciler):
     """One group of each namespace is due, and none of them waits for ever."""
-    monkeypatch.setattr(groups, "_TURN_SECONDS", 0.0)
+    hurried = reconciler(limits=GroupLimits(turn_seconds=0.0))
     names = [f"team-{number}" for number in range(4)]
     for name in names:
         api.put("namespaces", name)
         add_group(api, namespace=name)
-    turns(replica, lambda: any(conditions(api, "cache", name) for name in names))
+    turns(hurried, lambda: any(conditions(api, "cache", name) for name in names))
     assert sum(bool(conditions(api, "cache", name)) for name in names) == 1
-    turns(replica, lambda: all(conditions(api, "cache", name) for name in names))
+    turns(hurried, lambda: all(conditions(api, "cache", name) for name in names))
 
 
 @pytest.mark.parametrize(("most", "reason"), [(3, "InvalidSpec"), (4, "Planned")])
-def test_of_a_group_with_thousands_of_pods_nothing_is_said_but_that(api, replica, monkeypatch, most, reason):
-    monkeypatch.setattr(group_status, "MOST_PODS", most)
-    monkeypatch.setattr("webhook.cluster.listing._PAGE", 2)
+def test_of_a_group_with_thousands_of_pods_nothing_is_said_but_that(api, reconciler, most, reason):
     add_group(api)
     add_shard(api, 0, "n-a", "n-b")
     add_shard(api, 1, "n-a", "n-c")
-    turns(replica, lambda: conditions(api))
+    turns(reconciler(limits=GroupLimits(pods=most)), lambda: conditions(api))
     assert conditions(api)["Planned"][1] == reason
     assert ("CapsHeld" in conditions(api)) == (reason == "Planned")
 
 
-def test_a_pod_of_a_node_that_is_gone_is_no_news(api, replica, monkeypatch):
+def test_a_pod_of_a_node_that_is_gone_is_no_news(api, replica):
     add_group(api)
     add_shard(api, 0, "n-a", "n-gone")
     turns(replica, lambda: conditions(api))
-    looks = []
-    monkeypatch.setattr(groups, "read_status_of", lambda _server, of: looks.append(of.meta.name))
+    before = api.count("other", "cache")
     for _ in range(5):
-        replica.now += 6
-        replica.scanner.turn()
-    assert looks == []
+        replica.turn(6)
+    assert api.count("other", "cache") == before > 0
 
 
 @pytest.mark.slow
-def test_a_group_that_takes_for_ever_keeps_no_other_back(api, replica, monkeypatch, caplog):
+def test_a_group_that_takes_for_ever_keeps_no_other_back(api, reconciler, caplog):
     add_group(api, "slow")
     add_group(api, namespace="bank")
     api.put("namespaces", "bank")
-    assessed, asked = groups.group_status, []
+    asked = []
 
-    def endless(of, *rest, **more):
+    def endless(of, *rest):
         asked.append(of.meta.name)
         while of.meta.name == "slow":
             sum(range(1000))
-        return assessed(of, *rest, **more)
+        return group_status(of, *rest)
 
-    monkeypatch.setattr(groups, "_MOST_SECONDS", 0.5)
-    monkeypatch.setattr(groups, "group_status", endless)
-    turns(replica, lambda: conditions(api, "cache", "bank") and conditions(api, "slow"))
+    patient = reconciler(limits=GroupLimits(cpu_seconds=0.5), evaluate=endless)
+    turns(patient, lambda: conditions(api, "cache", "bank") and conditions(api, "slow"))
     assert conditions(api, "slow")["Planned"] == ("Unknown", "NotEvaluated")
     assert conditions(api, "cache", "bank")["Planned"] == ("True", "Planned")
-    assert "a SpreadGroup takes too long" in caplog.text
+    assert messages(caplog) == {"a SpreadGroup takes too long: skipping its namespace for an hour"}
     # Its namespace waits for an hour, whatever is written there meanwhile.
     add_group(api, "slow", generation=2)
-    replica.now += 1000
-    replica.scanner.turn()
+    patient.turn(1000)
     assert asked.count("slow") == 1
-    replica.now += 3000
-    turns(replica, lambda: asked.count("slow") == 2)
+    patient.turn(3000)
+    turns(patient, lambda: asked.count("slow") == 2)
 
 
 @pytest.mark.slow
-def test_the_plan_of_a_group_that_takes_for_ever_stays(api, replica, monkeypatch):
+def test_the_plan_of_a_group_that_takes_for_ever_stays(api, reconciler, caplog):
     add_group(api)
-    turns(replica, lambda: conditions(api))
+    turns(reconciler(), lambda: conditions(api))
     planned = status(api)
 
-    def endless(*_rest, **_more):
+    def endless(*_rest):
         while True:
             sum(range(1000))
 
-    monkeypatch.setattr(groups, "_MOST_SECONDS", 0.5)
-    monkeypatch.setattr(groups, "group_status", endless)
-    add_group(api, generation=2)
-    turns(replica, lambda: replica.scanner.groups._given_up)
+    turns(reconciler(limits=GroupLimits(cpu_seconds=0.5), evaluate=endless), lambda: messages(caplog))
     assert status(api) == planned
 
 
-def test_of_groups_that_are_not_planned_no_change_is_looked_for(api, replica, monkeypatch):
+def test_of_groups_that_are_not_planned_no_change_is_looked_for(api, reconciler):
     """A tenant makes thousands, and each turn would count the pods of each."""
-    marked, mark = set(), groups._fingerprint
-    monkeypatch.setattr(groups, "MOST_GROUPS", 2)
-    monkeypatch.setattr(groups, "_fingerprint", lambda of, index: marked.add(of.meta.name) or mark(of, index))
-    for number in range(4):
-        add_group(api, f"cache-{number}", created=f"2026-11-23T1{number}:00:00Z")
-    turns(replica, lambda: all(conditions(api, f"cache-{number}") for number in range(4)))
-    assert marked == {"cache-0", "cache-1"}
+    names = [f"cache-{number:02}" for number in range(MOST_GROUPS + 1)]
+    for number, name in enumerate(names):
+        add_group(api, name, created=f"2026-11-23T10:{number:02}:00Z")
+    add_shard(api, 0, "n-a", "n-b")
+    quick = reconciler()
+    turns(quick, lambda: all(conditions(api, name) for name in names))
+    before = {name: api.count("other", name) for name in names}
+    add_shard(api, 1, "n-a", "n-c")
+    eventually(lambda: "redis-1-1" in quick.feed.index.pods.names("shop"))
+    for _ in names:
+        quick.turn(1)
+    assert [name for name in names if api.count("other", name) > before[name]] == names[:MOST_GROUPS]
 
 
-def test_pods_that_are_too_long_for_a_page_are_asked_for_one_by_one(api, replica, monkeypatch):
+def test_pods_that_are_too_long_for_a_page_are_asked_for_one_by_one(api, reconciler):
     add_group(api)
     for number in range(3):
         add_shard(api, number, "n-a", "n-b")
-    read = Stream.body
-    longest = {True: 2000, False: 1 << 20}  # three of these pods are longer, one is not
-    monkeypatch.setattr(Stream, "body", lambda of: read(of, longest["labelSelector" in of._response.url]))
-    turns(replica, lambda: conditions(api))
+    limits, length = [], 33 * 1024 * 1024  # a MiB too much
+
+    def too_long(handler, request):
+        limits.append(request.query["limit"])
+        if limits[-1] == "1":
+            return False
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(length))
+        handler.end_headers()
+        handler.wfile.write(bytes(length))
+        return True
+
+    api.strike("list", too_long, resource="pods", times=2)
+    turns(reconciler(), lambda: conditions(api))
+    assert (limits, api.pending_faults()) == (["100", "1"], 0)
     assert status(api)["distribution"][0]["domains"] == {"a": 3, "b": 3, "c": 0}

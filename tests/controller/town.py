@@ -91,6 +91,11 @@ class Replica:
             clock=lambda: self.now,
         )
 
+    def turn(self, seconds=30):
+        """Do what is due after these seconds."""
+        self.now += seconds
+        self.scanner.turn()
+
     def scans(self):
         """Turn until one more scan has come to its end."""
         before = self.scanner.latest

@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.feed import Feed
@@ -32,7 +34,7 @@ from webhook.core.groups.status.forms import GroupWithStatus, SpreadGroupStatus,
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
-from webhook.core.scan.group_members import group_status, is_counted, readable_group, workloads_of
+from webhook.core.scan.group_members import MOST_PODS, group_status, is_counted, readable_group, workloads_of
 from webhook.core.workloads.kinds import group_kind
 from webhook.logs import bounded, exception_fields
 from webhook.report.scanned import group_notices
@@ -40,9 +42,7 @@ from webhook.report.scanned import group_notices
 _LOOK_SECONDS = 5.0  # between two checks of a group with an unchanged spec
 _ANYWAY_SECONDS = 60.0
 _PAUSE = 9  # times the used CPU time
-_TURN_SECONDS = 1.0  # then scans and reports continue
-# CPU limit for a group. The index is locked meanwhile. A group of 400 pods among 5,000 nodes takes a few seconds.
-_MOST_SECONDS, _GIVEN_UP_SECONDS = 20.0, 3600.0
+_GIVEN_UP_SECONDS = 3600.0
 _OF = group_kind(API_VERSION, KIND)
 
 _log = logging.getLogger(__name__)
@@ -54,6 +54,24 @@ class _LastCheck(NamedTuple):
     at: float = 0.0
     generation: int = -1
     fingerprint: object = None  # of the observed state; a new value makes the group due
+
+
+class GroupLimits(Struct, frozen=True, kw_only=True):
+    """The limits of a reconciler.
+
+    Attributes:
+        turn_seconds: A turn. Afterwards scans and reports continue.
+        cpu_seconds: CPU time for a group. The index is locked meanwhile. A group of 400 pods among 5,000 nodes takes a
+            few seconds.
+        pods: The pods of a group.
+    """
+
+    turn_seconds: float = 1.0
+    cpu_seconds: float = 20.0
+    pods: int = MOST_PODS
+
+
+_LIMITS = GroupLimits()
 
 
 class GroupReconciler:
@@ -74,6 +92,8 @@ class GroupReconciler:
         events: EventWriter | None,
         may_write: Callable[[], bool],
         clock: Callable[[], float] = time.time,
+        limits: GroupLimits = _LIMITS,
+        evaluate: Callable[..., SpreadGroupStatus] = group_status,
     ) -> None:
         self._server = server
         self._policy = policy
@@ -81,6 +101,8 @@ class GroupReconciler:
         self._events = events
         self._may_write = may_write
         self._clock = clock
+        self._limits = limits
+        self._evaluate = evaluate
         self.writes: Counter[str] = Counter(written=0, postponed=0, refused=0, failed=0)
         self.forget()
 
@@ -98,7 +120,7 @@ class GroupReconciler:
         """Reconcile the due groups. Never raises, for any answer of the API server or any group."""
         if self._clock() < self._due:
             return
-        used, until = time.thread_time(), time.monotonic() + _TURN_SECONDS
+        used, until = time.thread_time(), time.monotonic() + self._limits.turn_seconds
         with feed.lock:
             known = feed.index.namespaces.all_groups()
             due = sorted(self._due_groups(known, feed.index), key=lambda candidate: self._last_check(candidate[0]).at)
@@ -172,7 +194,7 @@ class GroupReconciler:
             fields = {"group": "/".join(_name(spread_group))}
             _log.warning("a SpreadGroup takes too long: skipping its namespace for an hour", extra={"fields": fields})
             # Keep the existing plan, since other clients may already use it.
-            why = f"its evaluation takes more than {_MOST_SECONDS:.0f} s of CPU time"
+            why = f"its evaluation takes more than {self._limits.cpu_seconds:.0f} s of CPU time"
             return before if before.workloads else unevaluated_status(why, spread_group.generation, before, now)
 
     def _compute_status(
@@ -181,14 +203,17 @@ class GroupReconciler:
         """Compute the status within the CPU limit. Raises ClusterError or OutOfTimeError."""
         group = readable_group(spread_group)
         selector = None if group is None else compile_selector(group.selector).text
-        pods = [] if selector is None else pods_of(self._server, spread_group.meta.namespace, selector)
+        pods = (
+            [] if selector is None else pods_of(self._server, spread_group.meta.namespace, selector, self._limits.pods)
+        )
         policy = self._policy()
         with feed.lock:
             if group is not None and pods is not None and _by_node(pods, feed.index) != _counted(group, feed.index):
                 # The listed pods and the watched pods are from different moments, so the group is due again soon.
                 self._last_checks[_name(spread_group)] = _LastCheck(self._clock(), spread_group.generation)
             within = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, now=now)
-            return call_within(_MOST_SECONDS, partial(group_status, spread_group, older, pods, before, within))
+            evaluate = partial(self._evaluate, spread_group, older, pods, before, within)
+            return call_within(self._limits.cpu_seconds, evaluate)
 
     def _write(self, spread_group: SpreadGroup, status: SpreadGroupStatus) -> None:
         """Write the status. Raises ClusterError, but not if the API server refuses only this object."""

@@ -14,7 +14,6 @@ from webhook.cluster.resources import Resource, group_path
 from webhook.cluster.wire import read_items
 from webhook.core.api.spread_group import API_VERSION, KIND, RESOURCE, SpreadGroup
 from webhook.core.api.types import Pod
-from webhook.core.scan.group_members import MOST_PODS
 
 _PODS = Resource(kind="Pod", name="pods").reader("v1")
 _GONE = 404
@@ -35,13 +34,13 @@ def put_status(server: ApiServer, group: SpreadGroup, status: JsonObject) -> Non
     server.apply(f"{_path(group)}/status", document).accepted()
 
 
-def pods_of(server: ApiServer, namespace: str, selector: str) -> list[Pod] | None:
-    """Return the readable pods matched by a selector. None for more than `MOST_PODS`."""
+def pods_of(server: ApiServer, namespace: str, selector: str, most: int) -> list[Pod] | None:
+    """Return the readable pods matched by a selector. None for more than ``most``."""
     pods = list[Pod]()
     for page in list_labelled(server, f"/api/v1/namespaces/{quote(namespace)}/pods", selector):
         values, _ = read_items(page, _PODS)
         pods += (pod for pod in values if isinstance(pod, Pod))
-        if len(pods) > MOST_PODS:
+        if len(pods) > most:
             return None
     return pods
 
