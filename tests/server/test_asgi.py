@@ -154,10 +154,16 @@ def test_a_fix_that_raises_is_counted_and_logged_and_the_denial_stays(caplog, mo
     _, _, answered = call(AdmissionApp(state, nothing), request(body=body), (body,))
     response = json.loads(answered)["response"]
     assert not response["allowed"]
-    assert response["status"]["message"] == (
-        "Deployment shop/web: "
-        "spec.template.spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero"
-    )
+    assert response["status"]["message"].splitlines() == [
+        (
+            "Deployment shop/web: "
+            "spec.template.spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero"
+        ),
+        "  1 max-skew  spec.template.spec.topologySpreadConstraints[0].maxSkew",
+        "    Invalid value: 0: must be greater than zero",
+        "    fix: set maxSkew: 1",
+        "  check before pushing: kubectl evenspread check -f FILE",
+    ]
     text = state.metrics.text().decode()
     assert 'evenspread_rule_results_total{mode="",result="error",rule="max-skew"} 1.0\n' in text
     assert 'evenspread_rule_results_total{mode="deny",result="fail",rule="max-skew"} 1.0\n' in text

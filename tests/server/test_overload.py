@@ -87,7 +87,8 @@ LONG = int(1.25 * MIB)  # as characters in a field; six times as long in the rev
 WRONG = """\
 Deployment shop/web: zone[0] counts app=other but the pods have app=web; set matchLabels app=web
   1 selector-not-self  spec.template.spec.topologySpreadConstraints[0].labelSelector
-    the constraint counts app=other, but the pods have app=web, so it does not spread these pods and may keep them Pending
+    the constraint counts app=other, but the pods have app=web, \
+so it does not spread these pods and may keep them Pending
     fix: labelSelector: {matchLabels: {app: web}}
   check before pushing: kubectl evenspread check -f FILE"""
 TOO_LONG = """\
