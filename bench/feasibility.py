@@ -14,7 +14,8 @@ import time
 
 from msgspec.structs import replace
 
-from webhook.admission import Engine, answer, decode_review
+from webhook.admission import Engine, answer
+from webhook.admission_request import decode_review
 from webhook.core.api.types import Container, Node, NodeSpec, NodeStatus, ObjectMeta, Pod, PodSpec, Taint
 from webhook.core.api.version import RECORDED
 from webhook.core.index.cluster_index import ClusterIndex

@@ -24,7 +24,8 @@ from functools import partial
 import msgspec
 
 from bench.feasibility import running
-from webhook.admission import Engine, answer, decode_review
+from webhook.admission import Engine, answer
+from webhook.admission_request import decode_review
 from webhook.core.api.types import Node, NodeSelectorRequirement, NodeSpec, NodeStatus, ObjectMeta, PodSpec, Taint
 from webhook.core.api.version import RECORDED
 from webhook.core.budget import Budget

@@ -17,7 +17,8 @@ import sys
 import time
 
 from bench.field_cost import HOSTNAME, POLICY, PROMISED_IN_LINE, ZONE, Timed
-from webhook.admission import Engine, answer, decode_review
+from webhook.admission import Engine, answer
+from webhook.admission_request import decode_review
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.budget import Budget

@@ -17,7 +17,8 @@ from timeit import repeat
 
 from msgspec.structs import replace
 
-from webhook.admission import Engine, answer, decode_review
+from webhook.admission import Engine, answer
+from webhook.admission_request import decode_review
 from webhook.core.api.types import Node, NodeSpec, NodeStatus, ObjectMeta, Taint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.cluster_index import ClusterIndex

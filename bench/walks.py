@@ -43,7 +43,8 @@ def called(frame, event, _):
 if name in ("validate", "mutate"):
     from msgspec.structs import replace
     from bench.static_review import beside_nodes
-    from webhook.admission import answer, decode_review
+    from webhook.admission import answer
+    from webhook.admission_request import decode_review
     from webhook.config.files import load_policy
     policy = load_policy("webhook/example/policy.yaml").policy
     engine, body = replace(beside_nodes(0), policy=policy), Path(given[0]).read_bytes()

@@ -11,7 +11,8 @@ from build import cluster
 from manifest import DENY, PLAIN
 from msgspec.structs import replace
 
-from webhook.admission import Engine, ReviewError, _encode, answer, decode_review
+from webhook.admission import Engine, _encode, answer
+from webhook.admission_request import ReviewError, decode_review
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Mode
 from webhook.core.review.decision import AdmissionRequest, Decision

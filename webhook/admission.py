@@ -2,11 +2,8 @@
 
     body -> decode_review -> AdmissionRequest -> review | mutate -> Decision -> encode -> body
 
-There are three kinds of failure:
-
-- A body that is no AdmissionReview raises a ReviewError with an HTTP status.
-- An object that breaks a rule, or cannot be read, gets an answer with ``allowed: false``.
-- A bug outside of `review` is logged with the request's fields and counted, and the request is allowed.
+An object that breaks a rule, or cannot be read, gets an answer with ``allowed: false``. A bug outside of `review` is
+logged with the request's fields and counted, and the request is allowed. `admission_request` decodes the body.
 
 Source: k8s.io/api/admission/v1; k8s.io/apiserver admission/plugin/webhook and filters/warning.go.
 """
@@ -20,13 +17,13 @@ from contextlib import nullcontext
 from typing import Literal
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
+from webhook.admission_request import API_VERSION, KIND
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.budget import Budget, OutOfTimeError, Reason, time_limit
 from webhook.core.cached_property import cached_property
 from webhook.core.context import Context
-from webhook.core.decoders import decoder_of, read_nested
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.remote_index import IndexClient, judge_remotely
 from webhook.core.policy.policy import Policy
@@ -34,25 +31,15 @@ from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.mutation import mutate
 from webhook.core.review.review import decide_unread, review
 from webhook.core.rules.rule_set import skipped_rules
-from webhook.logs import bounded, exception_fields
+from webhook.logs import exception_fields
 
 Route = Literal["validate", "mutate"]
 
-_API_VERSION = "admission.k8s.io/v1"
-_KIND = "AdmissionReview"
 
 # kube-apiserver's default for timeoutSeconds of a webhook, for callers that do not send it.
 CALLER_SECONDS = 10.0
-# controller-runtime has the same limit. The API server's limit is 3 MiB for each of the object and the old object.
-MAX_REVIEW_BYTES = 7 * 1024 * 1024
-# kube-apiserver writes the envelope into the first KiB or two, before the objects.
-START_BYTES = 64 * 1024
-_OBJECTS = re.compile(rb',\s*"(?:object|oldObject)"\s*:\s*\{')
 # Processor time of a review in the event loop. Longer reviews move to a process.
 _IN_LINE_SECONDS = 0.003
-# The answer repeats the uid, which has 36 characters. Anything much longer is rejected.
-_LONGEST_UID = 256
-
 # filters/warning.go: above 4,096 runes in total, texts are cut to 256. A text with a control character is dropped.
 _WARNING_RUNES = 256
 _WARNINGS_RUNES = 4096
@@ -70,15 +57,6 @@ _UNSENDABLE = "a rule denied the object, but its message cannot be encoded; see 
 
 _NO_LIMIT = Budget(clock=time.perf_counter)
 _log = logging.getLogger(__name__)
-
-
-class ReviewError(Exception):
-    """The body is no valid AdmissionReview. ``status`` is the HTTP status of the answer."""
-
-    def __init__(self, message: str, status: int = 400) -> None:
-        super().__init__(message)
-        self.message = message
-        self.status = status
 
 
 class Engine(Struct, frozen=True, kw_only=True, dict=True):
@@ -125,45 +103,6 @@ class ReviewAnswer(Struct, frozen=True, kw_only=True):
     failed: bool = False
 
 
-_NULL = Raw(b"null")
-
-
-class _GroupVersionKind(Struct, frozen=True, gc=False):
-    group: str = ""
-    version: str = ""
-    kind: str = ""
-
-
-class _GroupVersionResource(Struct, frozen=True, gc=False):
-    group: str = ""
-    resource: str = ""
-
-
-class _User(Struct, frozen=True):
-    username: str = ""
-    groups: tuple[str, ...] | None = None
-
-
-class _WireRequest(Struct, frozen=True, rename="camel"):
-    uid: str
-    kind: _GroupVersionKind
-    operation: str
-    resource: _GroupVersionResource | None = None
-    sub_resource: str | None = None
-    name: str | None = None
-    namespace: str | None = None
-    user_info: _User | None = None
-    dry_run: bool | None = None
-    object: Raw = _NULL
-    old_object: Raw = _NULL
-
-
-class _Review(Struct, frozen=True, rename="camel"):
-    api_version: str
-    kind: str
-    request: _WireRequest | None = None
-
-
 class _DenialStatus(Struct, frozen=True, gc=False):
     code: int
     reason: str
@@ -181,72 +120,12 @@ class _AdmissionResponse(Struct, frozen=True, rename="camel", omit_defaults=True
 
 
 class _Reply(Struct, frozen=True, kw_only=True, rename="camel"):
-    api_version: str = _API_VERSION
-    kind: str = _KIND
+    api_version: str = API_VERSION
+    kind: str = KIND
     response: _AdmissionResponse
 
 
-_DECODER = decoder_of(_Review)
 _ENCODER = msgspec.json.Encoder()
-
-
-def decode_review(body: bytes, *, in_line: bool = False) -> AdmissionRequest:
-    """Decode the envelope of a review. Its objects stay bytes.
-
-    Raises:
-        ReviewError: The body is no AdmissionReview v1 with a request.
-        RecursionError: The nesting is too deep, and the caller is the event loop (``in_line``). Elsewhere the deep
-            levels are cut, which takes 0.5 ms for each KiB.
-    """
-    try:
-        envelope = _DECODER.decode(body) if in_line else read_nested(_DECODER.decode, body)
-    except msgspec.ValidationError as error:
-        raise ReviewError(f"not an {_API_VERSION} {_KIND}: {bounded(str(error))}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ReviewError(f"the body is not JSON: {bounded(str(error))}") from error
-    if envelope.kind != _KIND or envelope.api_version != _API_VERSION:
-        stated = f"{bounded(envelope.api_version, 64)} {bounded(envelope.kind, 64)}"
-        raise ReviewError(f"not an {_API_VERSION} {_KIND} but {stated}")
-    request = envelope.request
-    if request is None:
-        raise ReviewError(f"the {_KIND} has no request")
-    if not 0 < len(request.uid) <= _LONGEST_UID:
-        raise ReviewError(f"request.uid must have 1 to {_LONGEST_UID} characters")
-    user = request.user_info
-    return AdmissionRequest(
-        uid=request.uid,
-        operation=request.operation,
-        group=request.kind.group,
-        version=request.kind.version,
-        kind=request.kind.kind,
-        resource_group=request.resource.group if request.resource else "",
-        resource=request.resource.resource if request.resource else "",
-        sub_resource=request.sub_resource or "",
-        namespace=request.namespace or "",
-        name=request.name or "",
-        user=user.username if user else "",
-        groups=(user.groups if user else None) or (),
-        dry_run=request.dry_run or False,
-        object=_present(request.object),
-        old_object=_present(request.old_object),
-    )
-
-
-def decode_start(body: bytes) -> AdmissionRequest:
-    """Decode the envelope of a review from the start of its body, without the objects.
-
-    Quotes in a JSON string are escaped, so no text in the envelope can imitate the field ``object``.
-
-    Raises:
-        ReviewError: The envelope is incomplete, or comes after an object.
-
-    Source: k8s.io/api admission/v1/types.go ``AdmissionRequest``, whose order of fields encoding/json keeps.
-    """
-    objects = _OBJECTS.search(body)
-    try:
-        return decode_review(body if objects is None else body[: objects.start()] + b"}}", in_line=True)
-    except RecursionError:
-        raise ReviewError("the envelope is nested too deeply") from None
 
 
 def answer(  # noqa: PLR0913 each differs between requests
@@ -336,11 +215,6 @@ def _encode(request: AdmissionRequest, decision: Decision) -> bytes:
         patch = base64.b64encode(_ENCODER.encode(decision.patch)).decode("ascii")
         response = msgspec.structs.replace(response, patch=patch, patch_type="JSONPatch")
     return _ENCODER.encode(_Reply(response=response))
-
-
-def _present(raw: Raw) -> Raw | None:
-    # The length is checked first, because the comparison copies the object, which can have megabytes.
-    return None if memoryview(raw).nbytes == len(b"null") and bytes(raw) == b"null" else raw
 
 
 def _message(text: str) -> str:

@@ -15,7 +15,8 @@ from e2e.objects import ZONE, path
 from e2e.served import POLICY, certified, serving
 from e2e.waiting import eventually
 
-from webhook.admission import Engine, answer, decode_review
+from webhook.admission import Engine, answer
+from webhook.admission_request import decode_review
 from webhook.cli.cluster_source import read_cluster
 from webhook.cli.live_cluster import ClusterSelection
 from webhook.config import parse_policy

@@ -13,7 +13,8 @@ from build import ROOMY, autoscaler, constraint, declared, index, meta, namespac
 from manifest import DENY, FIXED
 from msgspec.structs import replace
 
-from webhook.admission import Engine, ReviewError, answer, decode_review
+from webhook.admission import Engine, answer
+from webhook.admission_request import ReviewError, decode_review
 from webhook.config import ConfigError, Loaded, parse_policy
 from webhook.core.api.node_selectors import compile_required_nodes
 from webhook.core.api.requirements import SelectorError

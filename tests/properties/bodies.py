@@ -24,7 +24,8 @@ from msgspec.structs import replace
 from properties.anything import ODD, World, hunt, places
 from properties.churn import others
 
-from webhook.admission import Engine, answer, decode_review
+from webhook.admission import Engine, answer
+from webhook.admission_request import decode_review
 from webhook.core.api.types import PodSpec, PodTemplate, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.cluster_index import ClusterIndex

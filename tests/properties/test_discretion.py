@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from properties.test_any_body import nearly, odd
 
-from webhook.admission import Engine, answer, decode_review
+from webhook.admission import Engine, answer
+from webhook.admission_request import decode_review
 from webhook.core.api.storage import Claim, ClaimReference, ClaimSpec, PersistentVolume, PersistentVolumeSpec, Phase
 from webhook.core.api.types import NodeSpec, NodeStatus, ObjectMeta, Taint
 from webhook.core.api.version import RECORDED

@@ -15,7 +15,8 @@ from faults import Raising, unfixable
 from manifest import DENY, workload
 from server.conftest import review
 
-from webhook.admission import MAX_REVIEW_BYTES, Engine
+from webhook.admission import Engine
+from webhook.admission_request import MAX_REVIEW_BYTES
 from webhook.cli.commands.webhook.example import CLUSTER, POLICY
 from webhook.config import load_policy
 from webhook.core.api.version import RECORDED

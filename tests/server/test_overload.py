@@ -10,7 +10,7 @@ import threading
 import pytest
 from server.conftest import posted, read_reply, serving
 
-from webhook.admission import MAX_REVIEW_BYTES, ReviewError, decode_start
+from webhook.admission_request import MAX_REVIEW_BYTES, ReviewError, decode_start
 
 MIB = 1024 * 1024
 POLICY = """

@@ -22,7 +22,8 @@ from functools import partial
 from msgspec.structs import replace
 
 from webhook import admission
-from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, START_BYTES, ReviewAnswer, ReviewError, Route
+from webhook.admission import CALLER_SECONDS, ReviewAnswer, Route
+from webhook.admission_request import MAX_REVIEW_BYTES, START_BYTES, ReviewError, decode_review, decode_start
 from webhook.core.budget import TOO_LONG, Budget, Missing
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.remote_index import IndexClient, IndexQuestion
@@ -222,7 +223,7 @@ class AdmissionApp:
         state = self._state
         return admission.answer(
             route,
-            admission.decode_review(body, in_line=in_line),
+            decode_review(body, in_line=in_line),
             state.engine,
             today=state.today(),
             now=state.now(),
@@ -301,7 +302,7 @@ class _Pool:
 def _envelope(body: bytes | bytearray) -> AdmissionRequest | None:
     """Decode the request without its objects. None if the start of the body is incomplete."""
     try:
-        return admission.decode_start(bytes(body[:START_BYTES]))
+        return decode_start(bytes(body[:START_BYTES]))
     except ReviewError:
         return None
 

@@ -9,7 +9,8 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from webhook import admission
-from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, ReviewError, Route
+from webhook.admission import CALLER_SECONDS, Route
+from webhook.admission_request import MAX_REVIEW_BYTES, ReviewError, decode_review
 from webhook.core.budget import Budget
 from webhook.logs import bounded
 from webhook.server.state import ServerState
@@ -31,7 +32,7 @@ def create_admission(state: ServerState) -> Flask:
             raise ReviewError(f"Content-Type is {stated!r}; it must be application/json", 415)
         answer = admission.answer(
             route,
-            admission.decode_review(request.get_data(cache=False)),
+            decode_review(request.get_data(cache=False)),
             state.engine,
             today=state.today(),
             now=state.now(),

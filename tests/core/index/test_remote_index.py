@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
 from properties.test_discretion import CLUSTER, body, manifests
 
-from webhook.admission import decode_review
+from webhook.admission_request import decode_review
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.storage import Claim, ClaimSpec
 from webhook.core.api.types import ObjectMeta

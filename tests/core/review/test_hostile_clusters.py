@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from bench import hostile_clusters as hostile
-from webhook.admission import answer, decode_review
+from webhook.admission import answer
+from webhook.admission_request import decode_review
 from webhook.core.budget import Budget, Missing
 from webhook.core.policy.defaults import Defaults
 from webhook.core.policy.policy import Mode
