@@ -17,7 +17,7 @@ from webhook.cli.frame import Frame
 from webhook.core.json_edits import applied, marked, without_gone
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_of
-from webhook.manifests.editing.insertion import UneditableError
+from webhook.manifests.editing.document_text import UneditableError
 from webhook.manifests.editing.proven_edits import ObjectChange, edited, proven, value_of
 from webhook.manifests.editing.rewriting import rewritten
 from webhook.manifests.reading.files import File, read_files

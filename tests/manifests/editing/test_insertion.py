@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from webhook.manifests.editing.insertion import UneditableError, insertion
+from webhook.manifests.editing.document_text import UneditableError
+from webhook.manifests.editing.insertion import insertion
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.manifest import read_manifests
 

@@ -3,8 +3,8 @@
 import pytest
 
 from webhook.core.json_edits import Edit, applied, marked
-from webhook.manifests.editing.insertion import TextEdit as Bytes
-from webhook.manifests.editing.insertion import UneditableError
+from webhook.manifests.editing.document_text import TextEdit as Bytes
+from webhook.manifests.editing.document_text import UneditableError
 from webhook.manifests.editing.proven_edits import ObjectChange, Pieces, edited, value_of
 from webhook.manifests.editing.rewriting import rewritten
 from webhook.manifests.reading.manifest import read_manifests

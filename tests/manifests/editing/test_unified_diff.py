@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.manifests.editing.insertion import TextEdit
+from webhook.manifests.editing.document_text import TextEdit
 from webhook.manifests.editing.unified_diff import line_diff
 
 TEN = b"".join(b"%d\n" % number for number in range(10))

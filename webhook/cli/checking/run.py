@@ -39,7 +39,8 @@ from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import PIPES, File
 from webhook.manifests.reading.kustomizations import NAMES, inline_patches, patched_files, why_not_built
 from webhook.manifests.reading.manifest import FieldPosition, Manifest, read_manifests
-from webhook.manifests.reading.other_files import KUSTOMIZATION, LARGER_KUSTOMIZATION, TEMPLATE, chart_reads
+from webhook.manifests.reading.other_files import KUSTOMIZATION, LARGER_KUSTOMIZATION, chart_reads
+from webhook.manifests.reading.unreadable import TEMPLATE
 
 
 def examine_files(

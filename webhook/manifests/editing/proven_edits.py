@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
-from webhook.manifests.editing.insertion import TextEdit
+from webhook.manifests.editing.document_text import TextEdit
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.go_yaml import Json

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from webhook.core.json_edits import GONE, without_gone
 from webhook.core.yaml_text import block_lines, flow, flow_scalar, one_field
-from webhook.manifests.editing.insertion import (
+from webhook.manifests.editing.document_text import (
     Text,
     TextEdit,
     UneditableError,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from webhook.manifests.editing.insertion import TextEdit
+from webhook.manifests.editing.document_text import TextEdit
 
 _CONTEXT = 3  # lines around a change
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")

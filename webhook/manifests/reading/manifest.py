@@ -21,8 +21,9 @@ from webhook.core.text import one_line
 from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, may_hold_constraints
 from webhook.manifests.reading.documents import InputDocument, InputFault, split
 from webhook.manifests.reading.go_yaml import MAX_DUPLICATES, MAX_YAML_LEVELS, Json, read_document
-from webhook.manifests.reading.other_files import VALUES, claims, passed_constraints, unreadable, why_passed_over
+from webhook.manifests.reading.other_files import VALUES, claims, passed_constraints, why_passed_over
 from webhook.manifests.reading.positions import ValuePosition, find, is_deeper, json_duplicates, json_tree, yaml_tree
+from webhook.manifests.reading.unreadable import unreadable
 from webhook.manifests.reading.yaml_scalars import UnreadableDocumentError
 
 # An API server takes requests of 3 MiB. A second reads about 5 MiB of YAML, or 300 of JSON.

@@ -40,7 +40,8 @@ from webhook.core.workloads.kind_fields import has_template
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import namespace_of
 from webhook.manifests.editing.atomic_write import written
-from webhook.manifests.editing.insertion import FIELD, TextEdit, UneditableError, insertion
+from webhook.manifests.editing.document_text import TextEdit, UneditableError
+from webhook.manifests.editing.insertion import FIELD, insertion
 from webhook.manifests.editing.proven_edits import ObjectChange, edited, in_text_order, proven, value_of
 from webhook.manifests.editing.unified_diff import line_diff
 from webhook.manifests.reading.documents import InputFault

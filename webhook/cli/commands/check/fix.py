@@ -20,7 +20,7 @@ from webhook.core.json_edits import marked, without_gone
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.text import one_line, plural
 from webhook.manifests.editing.atomic_write import written
-from webhook.manifests.editing.insertion import UneditableError
+from webhook.manifests.editing.document_text import UneditableError
 from webhook.manifests.editing.proven_edits import ObjectChange, Pieces, edited, in_text_order, proven, value_of
 from webhook.manifests.editing.rewriting import rewritten
 from webhook.manifests.editing.unified_diff import line_diff
