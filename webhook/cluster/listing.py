@@ -20,9 +20,10 @@ from urllib.parse import urlencode
 from msgspec import Raw, Struct
 
 from webhook.cluster.connection import ApiServer, Stream
+from webhook.cluster.discovery import read_plural
 from webhook.cluster.errors import ClusterError, RefusedError, TooLongError, status_text
 from webhook.cluster.resources import Resource, group_path
-from webhook.cluster.wire import RawPage, read_plural, read_raw_page
+from webhook.cluster.wire import RawPage, decoded
 from webhook.core.api.types import TypeMeta
 from webhook.core.index.readers import Reader
 
@@ -231,7 +232,7 @@ def list_labelled(server: ApiServer, path: str, selector: str) -> Iterator[RawPa
         try:
             asked = urlencode(query | {"limit": str(limit)})
             with server.open(f"{path}?{asked}", silence_seconds=_LABELLED_SILENCE_SECONDS) as stream:
-                page = read_raw_page(stream.body())
+                page = decoded(stream.body(), RawPage)
         except TooLongError:
             # Users can label objects near etcd's size limit, so a page can be too large.
             if limit == 1:
@@ -247,7 +248,7 @@ def list_labelled(server: ApiServer, path: str, selector: str) -> Iterator[RawPa
 
 def _read_page(paging: Paging) -> RawPage:
     with paging.open(silence_seconds=_SILENCE_SECONDS) as stream:
-        return read_raw_page(paging.body(stream))
+        return decoded(paging.body(stream), RawPage)
 
 
 def _count_failure(failures: int, error: ClusterError, *, lasting: bool = False) -> int:

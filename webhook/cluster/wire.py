@@ -3,7 +3,6 @@
 An undecodable object counts as absent: it is left out of a list and deleted by a watch, so both agree.
 """
 
-from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
@@ -51,29 +50,6 @@ class _ErrorStatus(Struct, frozen=True):
     message: str = ""
 
 
-class _NamedResource(Struct, frozen=True):
-    name: str
-    kind: str
-
-
-class _ResourceList(Struct, frozen=True):
-    resources: tuple[_NamedResource, ...] = ()
-
-
-class _Version(Struct, frozen=True, rename="camel"):
-    group_version: str = ""
-
-
-class _ApiGroup(Struct, frozen=True, rename="camel"):
-    name: str
-    versions: tuple[_Version, ...] = ()
-    preferred_version: _Version = _Version()
-
-
-class _GroupList(Struct, frozen=True):
-    groups: tuple[_ApiGroup, ...] = ()
-
-
 def read_page(body: bytes, read: Reader) -> tuple[ListPage, list[LeftOutObject]]:
     """Decode a page. Returns the page and its undecodable objects."""
     try:
@@ -82,7 +58,7 @@ def read_page(body: bytes, read: Reader) -> tuple[ListPage, list[LeftOutObject]]
         pass  # at least one object is invalid: decode each on its own
     except _UNREADABLE as error:
         raise ClusterError(f"the response of the API server is not valid JSON: {bounded(str(error))}") from error
-    raw = read_raw_page(body)
+    raw = decoded(body, RawPage)
     values, unread = read_items(raw, read)
     return ListPage(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), unread
 
@@ -96,11 +72,6 @@ def read_items(page: RawPage, read: Reader) -> tuple[list[ApiObject], list[LeftO
         except _UNREADABLE as error:
             unread.append((decoded_name(item), str(error)))
     return values, unread
-
-
-def read_raw_page(body: bytes) -> RawPage:
-    """Decode a page, but not its objects."""
-    return _decoded(body, RawPage)
 
 
 def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
@@ -121,9 +92,9 @@ def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
         fault = str(error)
     except _UNREADABLE as error:
         raise ClusterError(f"the line is not JSON: {bounded(str(error))}") from error
-    raw = _decoded(line, _RawLine)
+    raw = decoded(line, _RawLine)
     if raw.type == "ERROR":
-        status = _decoded(raw.object, _ErrorStatus)
+        status = decoded(raw.object, _ErrorStatus)
         raise RefusedError(status.code, status.message)
     if raw.type == "DELETED":
         return WatchEvent(type="DELETED", value=name_only(decoded_name(raw.object), read)), ""
@@ -141,40 +112,17 @@ def name_only(meta: ObjectMeta, read: Reader, *, uid: bool = True) -> ApiObject:
     return read.value(msgspec.json.encode(Named(metadata=kept)))
 
 
-def read_plurals(body: bytes) -> Mapping[str, str]:
-    """Return the plural of each kind of a group."""
-    resources = _decoded(body, _ResourceList).resources  # a slash in the name marks a subresource
-    return {resource.kind: resource.name for resource in reversed(resources) if "/" not in resource.name}
-
-
-def read_plural(body: bytes, kind: str) -> str:
-    """Return the plural of a kind from its group's resources. Raises RefusedError 404 for an unknown kind."""
-    plural = read_plurals(body).get(kind)
-    if plural is None:
-        raise RefusedError(404, f"no {bounded(kind)} in the group")
-    return plural
-
-
-def read_group_versions(body: bytes) -> Mapping[str, tuple[str, ...]]:
-    """Return the versions of each group, starting with the preferred version."""
-    read = _decoded(body, _GroupList).groups
-    ordered = {group.name: (group.preferred_version, *group.versions) for group in read}
-    return {
-        name: tuple(dict.fromkeys(version.group_version for version in versions if version.group_version))
-        for name, versions in ordered.items()
-    }
-
-
 def decoded_name(raw: Raw | bytes) -> ObjectMeta:
     """Return name, namespace, uid and version of an undecodable object. Empty if those are undecodable too."""
     try:
-        meta = _decoded(raw, _NameOnlyObject).metadata
+        meta = decoded(raw, _NameOnlyObject).metadata
     except ClusterError:
         return ObjectMeta()
     return ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version)
 
 
-def _decoded(raw: bytes | Raw, into: type[_Decoded]) -> _Decoded:
+def decoded(raw: bytes | Raw, into: type[_Decoded]) -> _Decoded:
+    """Decode JSON into this type. Raises ClusterError."""
     try:
         return read_nested(decoder_of(into).decode, bytes(raw))
     except _UNREADABLE as error:
