@@ -71,9 +71,9 @@ def as_created(pod: Pod, version: KubernetesVersion, facts: AdmissionFacts | Non
 
 
 def apply_plugins(pod: Pod, facts: AdmissionFacts) -> Pod:
-    """Apply the mutating plugins to a pod with kube-apiserver's defaults.
+    """Apply the mutating plugins to a pod. The pod must have kube-apiserver's defaults.
 
-    Fields with a refusal stay unchanged.
+    Refused fields stay unchanged.
 
     Source: plugin/pkg/admission limitranger/admission.go ``Admit``, and the same of priority, defaulttolerationseconds
     and runtimeclass.
@@ -180,7 +180,7 @@ def _plain(one: Toleration) -> tuple[str, str, str, str, int | None]:
 
 
 def _includes(one: Toleration, other: Toleration) -> bool:
-    """Whether one toleration tolerates everything the other does. Source: tolerations.go ``isSuperset``."""
+    """Whether ``one`` tolerates every taint tolerated by ``other``. Source: tolerations.go ``isSuperset``."""
     key, operator, value, effect, seconds = _plain(one)
     other_key, other_operator, other_value, other_effect, other_seconds = _plain(other)
     if _plain(one) == _plain(other):

@@ -74,11 +74,12 @@ def decode(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: 
 def decode_strictly(
     raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: str, prefix: tuple[str, ...] = ()
 ) -> tuple[T, tuple[str, ...]]:
-    """Decode an object by Go's rules, with warnings about unknown and repeated fields.
+    """Decode an object by Go's rules. Return also the warnings about unknown and repeated fields.
 
     Raises:
-        DecodeError: Also for fields missing from the model, and for too many values. Go's rules are a hundred times
-            slower and would block other requests.
+        DecodeError: The object, including fields that evenspread does not use, has a wrong type or too many values.
+            Go's
+            rules are a hundred times slower, so a large object would block other requests.
 
     Source: runtime/serializer/json/json.go ``Decode``.
     """

@@ -39,7 +39,7 @@ _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind 
 
 
 class _Number(str):
-    """A number as written. The target's type decides whether it fits."""
+    """A number as text. The target's type decides whether the number fits."""
 
     __slots__ = ()
 
@@ -119,10 +119,10 @@ def _resolve(text: str, release: int) -> _GoType:
 
 
 def read(raw: bytes) -> object:
-    """Parse a JSON document. Members keep their order, numbers their text.
+    """Parse a JSON document. The order of members and the text of numbers are kept.
 
     Raises:
-        ValueError: For invalid JSON, and beyond the depth limit.
+        ValueError: The JSON is invalid or too deep.
 
     Source: json/decode.go ``Unmarshal``, ``unquoteBytes``.
     """

@@ -22,7 +22,10 @@ _DEFAULT_REPLICAS = 1  # The default of kube-apiserver and of Argo Rollouts.
 
 
 def declarable_constraints(workload: Workload, namespace: str, within: Context) -> tuple[SpreadConstraint, ...] | Skip:
-    """Return the constraints for the workload's template, or why there are none. ``namespace`` must not be empty."""
+    """Return the constraints to declare in the workload's template, or why there are none.
+
+    ``namespace`` must not be empty.
+    """
     policy, index = within.policy, within.cluster
     reason = _why_excluded(workload, policy) or (SkipReason.SERVICES_UNKNOWN if index.lacks("services") else None)
     if reason is not None:

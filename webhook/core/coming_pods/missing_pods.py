@@ -54,11 +54,9 @@ class PodsToPlace(Struct, frozen=True, kw_only=True):
     unknown: str = ""
 
     def game(self) -> ClusterGame:
-        """Build the game of these pods alone."""
         return game_of(self.batches, self.index, rollout=self.rollout)
 
     def outcome(self, effort: Effort) -> Simulation:
-        """Simulate these pods alone."""
         return simulate_batches(self.batches, self.index, effort, self.rollout)
 
 

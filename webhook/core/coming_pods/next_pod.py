@@ -57,8 +57,6 @@ class PodSource(Struct, frozen=True, kw_only=True):
     """A template of a workload, used by a controller to create pods.
 
     Attributes:
-        workload: The workload.
-        template: The template.
         namespace: The namespace of the pods.
         own: Selects the workload's pods of every revision. None if unknown.
         applied: Whether the cluster has the workload with this template. A manifest is a new revision.
@@ -82,7 +80,6 @@ class _AdmittedPod(Struct, frozen=True):
     """A pod as the scheduler gets it.
 
     Attributes:
-        pod: The pod.
         injected: The injected constraints, or the reason for none. None if the policy injects nothing.
         unknown: See `AdmissionFacts`.
     """
@@ -107,7 +104,6 @@ class ComingPod(_AdmittedPod, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def problem(self) -> Problem:
-        """The scheduling problem of the pod."""
         return problem_of(self.pod, self.within)
 
 
@@ -150,7 +146,7 @@ def after_admission(template: PodTemplate, namespace: str, within: Context, *, p
 
 
 def next_pod(source: PodSource, index: ReadOnlyIndex) -> _NextPod:
-    """Build the next pod of a template. A Pod is its own template."""
+    """Build the next pod of a template. For a Pod, the template is the Pod itself."""
     workload, written, namespace = source.workload, source.template.template, source.namespace
     if workload.is_pod:
         return _NextPod(template=written)
@@ -184,7 +180,7 @@ def next_pod(source: PodSource, index: ReadOnlyIndex) -> _NextPod:
 
 
 class _Child(NamedTuple):
-    """The name, the direct owner and the varying labels of a pod, as its controller sets them."""
+    """A pod's name, direct owner and varying labels, as set by its controller."""
 
     name: str
     owner: Owner
@@ -274,7 +270,6 @@ def _in_job(above: Owner, name: str, uid: str) -> _Child:
 
 
 def problem_of(pod: Pod, within: Context) -> Problem:
-    """Build the scheduling problem of a pod."""
     return take(within.cluster, pod, profile=profile_for(within.policy, pod.pod_spec.scheduler_name))
 
 

@@ -74,7 +74,6 @@ class Balance(Struct, frozen=True):
 
     @property
     def hard(self) -> bool:
-        """Whether the constraint is hard (DoNotSchedule)."""
         return self.written.hard
 
     @property
@@ -224,7 +223,7 @@ def _written(domains: DomainCounts, action: str) -> SpreadConstraint:
 
 
 def rejections(verdict: Verdict, nodes: int) -> Mapping[Status, int]:
-    """Count the nodes rejected by each status, among ``nodes`` (a bit set of slots). Most frequent first."""
+    """Count the nodes rejected with each status, the most frequent status first. ``nodes`` is a bit set of slots."""
     counts: dict[Status, int] = {}
     for status, members in verdict.failed:
         if members & nodes:

@@ -116,7 +116,7 @@ def _tolerating(problem: Problem, tolerations: tuple[Toleration, ...]) -> Proble
 
 
 def blocking_parts(cycle: Cycle) -> Iterator[BlockingParts]:
-    """Yield the smallest sets of ``PARTS`` to drop. All have the same size."""
+    """Yield each smallest set of ``PARTS`` without which a node admits the pod."""
     problem = cycle.problem
     asked = [
         part

@@ -49,6 +49,6 @@ def with_apart_terms(affinity: Affinity, terms: Iterable[PodAffinityTerm]) -> Af
 def without_requirements(
     term: NodeSelectorTerm, is_removed: Callable[[NodeSelectorRequirement], bool]
 ) -> NodeSelectorTerm:
-    """Remove requirements from the term."""
+    """Return the term without the requirements for which ``is_removed`` is true."""
     kept = tuple(requirement for requirement in term.match_expressions or () if not is_removed(requirement))
     return replace(term, match_expressions=kept or None)

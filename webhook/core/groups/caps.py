@@ -52,7 +52,7 @@ class Cap(Struct, frozen=True, kw_only=True):
 
 
 def fullest(pods: int, domains: int, max_skew: int) -> int:
-    """The most pods that any domain can get under maxSkew."""
+    """The most pods that a domain can get under maxSkew, over all orders."""
     return pods if max_skew >= pods else (pods - max_skew) // domains + max_skew
 
 

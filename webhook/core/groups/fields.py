@@ -80,7 +80,7 @@ def _even(
 
 
 def has_fields(group: Group, shard: Shard, constraints: Iterable[SpreadConstraint], zones: Sequence[str]) -> bool:
-    """Whether the shard's pod already has these fields, in any order."""
+    """Whether the shard's pod already has these fields. Their order does not matter."""
     spec = shard.pod.pod_spec
     plan = ShardPlan(tuple(constraints), pin_requirement(group, zones), missing_apart_terms(group, shard))
     wanted = with_plan(group, shard.pod, plan)
@@ -119,7 +119,7 @@ def missing_apart_terms(group: Group, shard: Shard) -> tuple[PodAffinityTerm, ..
 
 
 def matches_own_pod(term: PodAffinityTerm, pod: Pod) -> bool:
-    """Whether an anti-affinity term matches its own pod. An invalid selector matches nothing."""
+    """Whether an anti-affinity term of the pod matches the pod itself. An invalid selector matches nothing."""
     elsewhere = term.namespaces is not None and pod.meta.namespace not in term.namespaces
     selector = valid_selector(term.label_selector)
     return not elsewhere and selector is not None and selector.matches(pod.labels)

@@ -54,12 +54,11 @@ class Group(Struct, frozen=True, kw_only=True):
 
     @property
     def pods(self) -> int:
-        """The number of pods of all expected shards."""
         return self.shards * self.pods_per_shard
 
     @property
     def zone_key(self) -> str:
-        """The group's topology key above nodes."""
+        """The group's topology key besides hostname. The zone key if the group names none."""
         keys = (*self.never_share, *(cap.topology_key for cap in self.caps), self.domains_key)
         return next((key for key in keys if key != HOSTNAME), ZONE)
 
@@ -91,7 +90,6 @@ class Shard(Struct, frozen=True, kw_only=True):
     """One workload of a group.
 
     Attributes:
-        name: The workload's name.
         value: The value of the workload's shard label.
         pod: The workload's next pod, as the scheduler gets it, with the fields of its template.
         in_turn: Whether the controller creates one pod after the other.
@@ -161,7 +159,6 @@ class PlanInput(Struct, frozen=True, kw_only=True):
     """The input of a plan: a group, its shards and the cluster without its pods.
 
     Attributes:
-        group: The group.
         shards: All planned shards, at least one. The expected shards come first.
         within: The policy, and the cluster without the group's pods.
         running: The number of the group's pods with a node.

@@ -11,7 +11,6 @@ from webhook.core.groups.group import Group
 
 
 def group_constraint(group: Group, key: str, skew: int) -> SpreadConstraint:
-    """Build a hard constraint over the pods of the group."""
     return SpreadConstraint(
         max_skew=skew, topology_key=key, when_unsatisfiable=DO_NOT_SCHEDULE, label_selector=group.selector
     )

@@ -62,7 +62,7 @@ def _loads(given: Iterable[Iterable[str]], rooms: Mapping[str, int]) -> dict[str
 
 
 def _evenly(settled: Sequence[Sequence[str]], pods: int, targets: Mapping[str, int]) -> list[list[str]] | None:
-    """Choose zones until each zone reaches its target. None if this greedy choice gets stuck."""
+    """Choose zones until each zone has its target number of pods. None if this greedy choice gets stuck."""
     given, loads = list[list[str]](), _loads(settled, targets)
     for number, known in enumerate(settled):
         chosen, left = list(known), sum(len(zones) < pods for zones in settled[number:])

@@ -71,7 +71,6 @@ class GroupPlan(Struct, frozen=True, kw_only=True):
     """The fields of each shard, and whether all pods fit with them.
 
     Attributes:
-        group: The group.
         shards: The expected shards.
         constraints: The hard constraints of all shards.
         fields: The fields by the name of the shard's workload, including the template's own.
@@ -96,7 +95,6 @@ class GroupPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def pins(self) -> list[tuple[Shard, tuple[str, ...]]]:
-        """Each shard with its pinned zones."""
         zones = self.zone_pins.of_shards if self.zone_pins is not None else ((),) * len(self.shards)
         return [*zip(self.shards, zones, strict=True)]
 
@@ -146,7 +144,7 @@ def plan_from_stored(inputs: PlanInput, stored: StoredPlan, capacity: GroupCapac
 
 
 def pod_batches(inputs: PlanInput, fields: Mapping[str, Fields], capacity: GroupCapacity) -> list[PodBatch]:
-    """Build a batch of equal pods for each expected shard. Indistinguishable shards become one batch."""
+    """Build a batch of equal pods for each expected shard. Shards with equal pods share a batch."""
     group, policy = inputs.group, inputs.within.policy
     batches = [
         PodBatch(
@@ -245,7 +243,7 @@ def _injects(defaults: Defaults) -> bool:
 
 
 def _no_cap(group: Group, shards: Sequence[Shard]) -> SpreadConstraint:
-    """Build a constraint that rejects no node. With any constraint, a pod gets no defaults of the cluster."""
+    """Build a constraint that rejects no node. It keeps the cluster's default constraints off the pod."""
     return exact_cap(group, HOSTNAME, group.most(HOSTNAME) or len(shards) * group.pods_per_shard)
 
 

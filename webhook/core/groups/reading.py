@@ -102,7 +102,7 @@ def unread_keys(value: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _small_number(text: str) -> int:
-    """Parse a number. 0 for any other text, and for numbers with too many digits."""
+    """Parse a number. Return 0 for other text, and for numbers with too many digits."""
     digits = text.strip()
     return int(digits) if digits.isdecimal() and len(digits) < _MANY_DIGITS else 0
 

@@ -49,7 +49,7 @@ class GroupCapacity(Struct, frozen=True, kw_only=True):
 
 
 def group_capacity(inputs: PlanInput) -> GroupCapacity:
-    """Count the pods that nodes and zones take."""
+    """Count how many pods the nodes and zones take."""
     group, shards, index = inputs.group, inputs.shards, inputs.index
     pods, nodes = len(shards) * group.pods_per_shard, index.nodes.view().size
     # The shard rule limits a node to one pod of each shard.
@@ -88,7 +88,7 @@ def _zones(group: Group, index: ReadOnlyIndex) -> Mapping[str, int]:
 
 
 def _room(inputs: PlanInput, constraints: Sequence[SpreadConstraint], pods: int, nodes: int) -> int:
-    """Return how many pods of the first shard these nodes take in every order, up to ``pods``."""
+    """Return how many of these pods of the first shard the nodes take in every order."""
     pod = inputs.shards[0].pod
     profile = profile_for(inputs.within.policy, pod.pod_spec.scheduler_name)
     if profile is not None:
@@ -118,8 +118,8 @@ def _are_alike(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> b
 def _is_measured(group: Group, shard: Shard, shards: Sequence[Shard]) -> bool:
     """Whether the capacity covers every rule that stays in the template with a plan.
 
-    Anti-affinity within the shard is the group's own rule: over its keys, and over nodes if the shard's pods share no
-    zone.
+    Anti-affinity within the shard belongs to the group's own rule: over its keys, and over nodes if the shard's pods
+    share no zone.
     """
     spec = shard.pod.pod_spec
     near, apart = (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity) if spec.affinity else (None, None)

@@ -20,7 +20,7 @@ def pin_requirement(group: Group, zones: Sequence[str]) -> NodeSelectorRequireme
 
 
 def pinned(affinity: Affinity, pin: NodeSelectorRequirement, *, instead: bool = False) -> Affinity:
-    """Add the pin to each term that can match a node. With ``instead``, drop other domains of its key.
+    """Add the pin to each node affinity term that can match a node. With ``instead``, drop other domains of its key.
 
     Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go ``isEmptyNodeSelectorTerm``.
     """
@@ -34,12 +34,11 @@ def pinned(affinity: Affinity, pin: NodeSelectorRequirement, *, instead: bool = 
 
 
 def sorted_values(requirement: NodeSelectorRequirement) -> NodeSelectorRequirement:
-    """Sort the values of the requirement."""
     return replace(requirement, values=tuple(sorted(requirement.values or ())) or None)
 
 
 def split_pin(group: Group, pod: Pod) -> tuple[Pod, tuple[str, ...]]:
-    """Separate the pod from its pin: as many zones as a shard has pods, so the shard needs each of them.
+    """Separate the pod from its pin. A pin has as many zones as a shard has pods, so the shard needs each of them.
 
     Returns:
         The pod without the pin, and the zones. The unchanged pod and no zones, if it may use more or fewer zones.

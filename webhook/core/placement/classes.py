@@ -16,7 +16,6 @@ class PodClass(Struct, frozen=True):
     """A set of equal pods to place.
 
     Attributes:
-        pods: The number of pods.
         in_turn: Whether the controller creates them one after the other.
         behind: Another class. All its pods need a node before the first pod of this class is created.
         on_nodes: The limits by constraints with one node per domain.

@@ -75,7 +75,7 @@ def _take(classes: Sequence[NodeClass], pod_class: int, pods: int) -> bool:
 
 
 def _takes(node_class: NodeClass, pod_class: int, most: int) -> int:
-    """Whether the node takes another pod while every pod class has fewer than ``most`` pods."""
+    """Return how many pods of any classes the node surely takes before it rejects the pod class, at most ``most``."""
     if not node_class.open[pod_class]:
         return 0
     rooms = [limit.bound // max(1, *limit.weights) + 1 for limit in node_class.node_limits[pod_class]]

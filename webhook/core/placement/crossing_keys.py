@@ -28,8 +28,8 @@ class ReachableLevels(Struct, frozen=True):
     """The reachable levels of a grid.
 
     Attributes:
-        before: The levels one step earlier.
-        pods: The fewest and the most pods of the states at these levels.
+        before: For each reachable level, the levels one step earlier. None for the start.
+        pods: For each reachable level, the fewest and the most pods of its states.
     """
 
     before: Mapping[Levels, Levels | None]
@@ -37,7 +37,7 @@ class ReachableLevels(Struct, frozen=True):
 
     @property
     def most(self) -> int:
-        """An upper bound on the pods of any order."""
+        """An upper bound on the pods placed by any order."""
         return max((most for _, most in self.pods.values()), default=0)
 
     def way(self, levels: Levels) -> list[Levels]:
@@ -81,7 +81,7 @@ class _StuckBound(NamedTuple):
 
 
 def stuck_states(grid: Grid, reached: ReachableLevels) -> Iterator[_StuckBound]:
-    """Yield stuck states with fewer than the wanted pods, those with the fewest first."""
+    """Yield stuck states with fewer pods than wanted, the states with the fewest pods first."""
     tie = count()
     heap: list[tuple[int, int, Levels | Demand, bool]] = [
         (fewest, next(tie), levels, False) for levels, (fewest, _) in sorted(reached.pods.items())

@@ -114,7 +114,7 @@ class Game:
         return tuple(left)
 
     def is_done(self, placed: Pods) -> bool:
-        """Whether every pod has a node, and every replaced pod is gone."""
+        """Whether every pod has a node, and every pod to replace is gone."""
         old = None if self.rollout is None else self.rollout.old
         return all(
             not placed[number] if number == old else placed[number] >= pod_class.pods
@@ -142,7 +142,7 @@ class Game:
         return moves
 
     def after(self, state: State, move: Move) -> State:
-        """Return the state after a move. No later move brings a node back to its start."""
+        """Return the state after a move."""
         number, start = move.number, self.classes[move.number].start
         nodes = dict(state[number])
         if move.before != start:

@@ -235,7 +235,7 @@ class _Batches(Struct, frozen=True):
 
     @property
     def most(self) -> Pods:
-        """The most pods of each batch, leaving pods included."""
+        """The most pods of each batch, including leaving pods."""
         return tuple(batch.pods + sum(batch.leaving.values()) for batch in self.batches)
 
     def only(self, number: int) -> Pods:

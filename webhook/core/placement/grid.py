@@ -103,7 +103,7 @@ class _Cells(NamedTuple):
     every: int
 
     def with_bounds(self, most: Sequence[Sequence[int]], least: Sequence[Sequence[int]]) -> "_Cells":
-        """Replace the bounds, given by column and row."""
+        """Replace the bounds of each cell. ``most`` and ``least`` are indexed by column, then row."""
         return _Cells([*map(_Sums, most)], [*map(_Sums, least)], self.every)
 
 
@@ -134,7 +134,7 @@ class Grid:
     """A game as rows, columns and cells.
 
     Attributes:
-        work: The columns left to check before giving up.
+        work: The columns that may still be checked before the answer is unknown.
         at: The cell of each open node class.
         cells: All cells by level of hosts.
     """

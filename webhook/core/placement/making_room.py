@@ -116,7 +116,7 @@ class _Placed:
         self.pods[slot] = add_pods(held, pod_class, 1)
 
     def rest(self) -> None:
-        """Place the remaining pods, each on the node with the fewest new victims."""
+        """Place the remaining pods, each on the node with the fewest additional victims."""
         while moves := self._of.game.moves(self._state):
             names = self._of.nodes.view.names
             choices = [
@@ -163,7 +163,12 @@ _Where = Mapping[str, str]  # The labels of one domain per constraint.
 
 
 class NodesToAdd(Struct, frozen=True):
-    """Nodes to add: their number, their labels, and an existing node like them."""
+    """Nodes to add.
+
+    Attributes:
+        like: An existing node to copy.
+        labels: The labels of their domain.
+    """
 
     like: str
     labels: Mapping[str, str]

@@ -219,9 +219,9 @@ def _class(nodes: GameNodes, node_limits: Sequence[NodeLimits], slot: int, alike
 
 
 def _is_over_full(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> bool:
-    """Whether some node has more deletable pods than it admits.
+    """Whether some node has more deletable pods than it would admit.
 
-    Deleting such a pod frees no place for another.
+    After the deletion of such a pod, the node may still admit no other pod.
     """
     for slot in {slot for pods in nodes.leaving for slot in pods}:
         start = nodes.start_at(slot)
@@ -328,12 +328,12 @@ def _first(nodes: int) -> int:
 
 
 def spread_on_nodes(nodes: GameNodes) -> list[NodeSpread]:
-    """The constraints with one node per domain."""
+    """Return the constraints with one node per domain."""
     return [NodeSpread(spread.weights, spread.floor(nodes.changing)) for spread in nodes.by_node]
 
 
 def spread_on_domains(nodes: GameNodes, classes: Sequence[NodeClass]) -> list[DomainSpread]:
-    """The constraints over domains of several nodes."""
+    """Return the constraints with several nodes per domain."""
     spreads = []
     for spread in nodes.by_domain:
         base = [0] * len(spread.column.values)

@@ -42,7 +42,7 @@ class SearchResult(Struct, frozen=True):
 
     @property
     def stuck(self) -> float:
-        """The probability that an order ends with a pod missing."""
+        """The probability that an order ends with a pod left over."""
         return sum(chance for end, chance in zip(self.ends, self.chances, strict=True) if not end.done)
 
 
@@ -200,9 +200,9 @@ def _signature_of_domain(game: Game, domain: int) -> object:
 
 
 def orders_of_pod_classes(game: Game) -> Iterator[tuple[int, ...]]:
-    """Yield the reorderings of pod classes that leave the game unchanged.
+    """Yield each order of the pod classes that leaves the game unchanged.
 
-    With too many of them, yield only the present order.
+    If there are too many, yield only the present order.
     """
     everyone = range(len(game.pod_classes))
     groups: list[list[int]] = []

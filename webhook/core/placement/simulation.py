@@ -132,7 +132,7 @@ def always_fits(cluster_game: ClusterGame, effort: Effort = _EFFORT) -> bool:
 
 
 def one_order(cluster_game: ClusterGame) -> tuple[Step, ...]:
-    """Place pods in a single order, each on an emptiest node, until none fits."""
+    """Place pods in one order, each on an emptiest node, until no node admits another. Return the steps."""
     return named_steps(cluster_game, _order(cluster_game.game, _LEVELLING, _numbers())[1])
 
 
@@ -180,7 +180,7 @@ def _sampled(
 
 
 def _order(game: Game, number: int, numbers: Iterator[int]) -> tuple[State, list[Move]]:
-    """Follow one order: 0 prefers full nodes, 1 empty nodes, all others are random."""
+    """Follow one order. Number 0 prefers full nodes and number 1 empty nodes. All other numbers are random orders."""
     state, made = game.start, []
     while moves := game.moves(state):
         if number <= _LEVELLING:

@@ -49,7 +49,6 @@ _NOT_A_CONTROLLERS = "must be what a controller writes: a whole pod template wit
 
 
 def is_revision(request: AdmissionRequest) -> bool:
-    """Whether the request writes a ControllerRevision."""
     return group_kind(request.api_version, request.kind) == _REVISION
 
 

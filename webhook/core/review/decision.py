@@ -41,12 +41,10 @@ class AdmissionRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def api_version(self) -> str:
-        """The apiVersion of the object: group and version."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def stated(self) -> TypeMeta:
-        """The apiVersion and kind of the object."""
         return TypeMeta(api_version=self.api_version, kind=self.kind)
 
     @property

@@ -47,7 +47,7 @@ class Evaluation(Struct, frozen=True):
         return (*self.findings, *self.not_evaluated)
 
     def with_answers(self, answers: Sequence[RuleAnswer]) -> "Evaluation":
-        """Add the answers of more rules."""
+        """Return the evaluation with the answers of more rules."""
         missing = (answer for answer in answers if isinstance(answer, NotEvaluated))
         findings = in_report_order((*self.findings, *(answer for answer in answers if isinstance(answer, Finding))))
         return replace(self, findings=findings, not_evaluated=(*self.not_evaluated, *missing))

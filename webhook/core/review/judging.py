@@ -107,7 +107,7 @@ def drop_undenied_unanswered(judged: Iterable[JudgedFinding]) -> tuple[JudgedFin
 
 
 def cap_on_pods(judged: JudgedFinding) -> JudgedFinding:
-    """Cap the mode of a finding on a pod, or on an object from kube-system, by the rule's limit.
+    """Limit the mode of a finding on a pod, or on an object from kube-system, to the rule's highest mode on pods.
 
     A pod cannot fix missing room, and kube-system's controllers must keep working.
     """

@@ -235,7 +235,7 @@ def _lacks_only_the_namespace(namespace: str, context: Context) -> bool:
 def _with_fixes(
     evaluation: Evaluation, judged: Sequence[JudgedFinding], context: Context
 ) -> tuple[Evaluation, tuple[JudgedFinding, ...]]:
-    """Test the fixes of denials and drop those that fail. Admission shows no other fixes."""
+    """Test the fixes of denials, and drop failing fixes. Admission shows no other fixes."""
     denied = [each.finding for each in judged if each.mode is Mode.DENY and each.finding.edits]
     if evaluation.workload is None or not denied:
         return evaluation, tuple(judged)

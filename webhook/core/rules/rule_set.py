@@ -139,7 +139,7 @@ class _Family(NamedTuple):
 
 
 def _families(rules: Sequence[Rule]) -> tuple[_Family, ...]:
-    """Group rules by their function. Dry runs come first, while there is time."""
+    """Group rules by their function. Dry runs come first, because time can run out."""
     of_places = partial(evaluate_templates, [rule for rule in rules if isinstance(rule, PlacementRule)])
     asked: dict[Callable[[Subject], Iterable[RuleAnswer]], list[Rule]] = {}
     for rule in rules:
@@ -177,7 +177,7 @@ _RECOUNTING = frozenset(rule.id for rule in RULES if rule.recounts)
 
 
 class _Evaluated(NamedTuple):
-    """All answers about an object, in report order. Each unevaluated rule is there once."""
+    """All answers about an object, in report order. Each rule without an evaluation appears once."""
 
     findings: tuple[Finding, ...]
     missing: tuple[NotEvaluated, ...]
@@ -188,7 +188,7 @@ _RISING = tuple(Severity)
 
 
 def denied_from(policy: Policy, rule: Rule) -> bool:
-    """Whether ``denyFrom`` turns a rule's warnings into denials. Rules with a configured mode keep it."""
+    """Whether ``denyFrom`` turns the rule's warnings into denials. A rule with a mode in ``rules`` keeps this mode."""
     return (
         policy.deny_from != DenyFrom.NONE
         and rule.mode is Mode.WARN

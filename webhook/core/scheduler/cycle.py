@@ -52,7 +52,7 @@ def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes) -> Eligib
 
 
 def verdict_of_plugin(result: PluginResult, nodes: NodeView) -> Verdict:
-    """Build a plugin's verdict without the other plugins."""
+    """Build the verdict of one plugin alone."""
     if result.pre_filter.code not in (SUCCESS, SKIP):
         return Verdict(nodes, result.pre_filter, [(result.pre_filter, nodes.live)])
     failed = result.filter(nodes.live) if result.filter is not None else ()
@@ -74,7 +74,7 @@ class Cycle:
 
     @cached_property
     def required(self) -> RequiredNodes:
-        """The pod's condition on nodes. Source: nodeaffinity/nodeaffinity.go ``GetRequiredNodeAffinity``."""
+        """The pod's node selector and affinity. Source: nodeaffinity/nodeaffinity.go ``GetRequiredNodeAffinity``."""
         spec = self.problem.pod.pod_spec
         return compile_required_nodes(spec.node_selector, spec.affinity)
 
@@ -91,7 +91,7 @@ class Cycle:
 
     @cached_property
     def eligible(self) -> EligibleNodes:
-        """The nodes selected by the pod's node affinity, and by its tolerations."""
+        """The nodes allowed by the pod's node affinity, and the nodes with tolerated taints."""
         return eligible_nodes(self.problem.pod, self.problem.nodes, self.required)
 
     @cached_property
@@ -101,7 +101,6 @@ class Cycle:
 
     @property
     def domains(self) -> tuple[DomainCounts, ...]:
-        """PodTopologySpread's counts for each hard constraint."""
         return self.spread[1]
 
     def result(self, plugin: str) -> PluginResult:
@@ -112,11 +111,11 @@ class Cycle:
         return result
 
     def verdict_of(self, plugin: str) -> Verdict:
-        """Return a plugin's own verdict: PreFilter, then Filter on every node."""
+        """Return the verdict of one plugin: its PreFilter, then its Filter on every node."""
         return verdict_of_plugin(self.result(plugin), self.problem.nodes)
 
     def verdict(self) -> Verdict:
-        """Return the verdict of all filters: PreFilters, then Filters on remaining nodes.
+        """Return the verdict of all filters: every PreFilter, then every Filter on the remaining nodes.
 
         Source: schedule_one.go ``findNodesThatFitPod``; runtime/framework.go ``RunFilterPluginsWithNominatedPods``.
         """

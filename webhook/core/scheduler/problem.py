@@ -207,7 +207,7 @@ def _with_nominated(index: ReadOnlyIndex, problem: Problem, defaults: SpreadDefa
 
 
 def may_preempt(pod: Pod) -> bool:
-    """Whether the scheduler may evict other pods for this pod. Priority 0 evicts none.
+    """Whether the scheduler may evict other pods for this pod. A pod of priority 0 may evict none.
 
     Source: defaultpreemption/default_preemption.go ``PodEligibleToPreemptOthers``.
     """

@@ -19,7 +19,7 @@ from webhook.core.what_if.workloads import SimulatedWorkload
 
 
 class PodMove(Struct, frozen=True, omit_defaults=True):
-    """A pod placed on a node. With ``gone``, a pod deleted there."""
+    """A pod placed on a node, or with ``gone`` deleted from the node."""
 
     pod: str
     node: str

@@ -29,9 +29,9 @@ class NotInClusterError(Exception):
 
 
 class LabelledNodes(Struct, frozen=True):
-    """All nodes with a value of a label: ``zone=b``.
+    """All nodes with a label value: ``zone=b``.
 
-    The key may be the last segment of the full key.
+    ``key`` may be the last segment of the full key.
     """
 
     key: str
@@ -56,7 +56,7 @@ class WhatIf(Struct, frozen=True, kw_only=True):
     added: tuple[tuple[LabelledNodes, int], ...] = ()
 
     def moves(self, node: str) -> bool:
-        """Whether pods on the node may lose it."""
+        """Whether the events can remove pods from the node."""
         return bool(self.lose) or node in (*self.drain, *self.delete, *(name for name, _ in self.taints))
 
 

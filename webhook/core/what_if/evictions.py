@@ -59,7 +59,6 @@ def evictable_pods(pods: Sequence[Pod]) -> list[Pod]:
 
 
 def intolerant_pods(pods: Sequence[Pod], taint: Taint) -> list[Pod]:
-    """The pods evicted by the taint."""
     return [pod for pod in evictable_pods(pods) if is_evicted(pod.pod_spec.tolerations or (), taint)]
 
 

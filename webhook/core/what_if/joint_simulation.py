@@ -46,7 +46,7 @@ class JointOutcome(Struct, frozen=True, kw_only=True):
 def simulate_together(
     workloads: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]
 ) -> JointOutcome:
-    """Simulate the pods of all workloads, with problems from this state of the index.
+    """Simulate the pods of all workloads. Their problems must come from this state of the index.
 
     ``tick`` receives the number of states.
     """
@@ -77,7 +77,7 @@ def simulate_together(
 
 
 def trials_in(most: int, index: ReadOnlyIndex) -> int:
-    """The number of changes to try: fewer in large clusters with slow trials."""
+    """The number of changes to try. It is lower in large clusters, where trials are slow."""
     return max(_FEWEST_TRIALS, min(most, _NODES_TRIED // max(1, len(index.nodes.view()))))
 
 
@@ -121,7 +121,7 @@ def simulate_separately(
 
 
 def undecided(workloads: Sequence[SimulatedWorkload]) -> JointOutcome:
-    """The outcome without a simulation. Workloads without pods to place fit."""
+    """The outcome before any simulation. Only workloads without pods to place are known to fit."""
     verdicts = tuple(
         _settled(workload.wanted, open_=bool(workload.unknown or workload.batches)) for workload in workloads
     )
@@ -137,7 +137,7 @@ def _settled(wanted: int, *, open_: bool) -> PlacementVerdict:
 
 
 def batches_of(workloads: Sequence[SimulatedWorkload]) -> list[PodBatch]:
-    """The batches of all workloads, in order. ``behind`` is renumbered."""
+    """The batches of all workloads, in order. ``behind`` refers to positions in this list."""
     batches: list[PodBatch] = []
     for workload in workloads:
         first = len(batches)

@@ -62,7 +62,7 @@ class PodToExplain(Struct, frozen=True, kw_only=True):
 
     @property
     def bound(self) -> bool:
-        """Whether nothing is left for the scheduler to decide."""
+        """Whether the scheduler has nothing left to decide about the pod."""
         return bool(self.settled) or (self.exists and bool(self.pod.pod_spec.node_name))
 
 
@@ -191,7 +191,7 @@ def _pod(value: bytes | Raw | Mapping[str, object]) -> Pod:
 
 
 def _notes(pod: Pod, within: Context) -> tuple[str, ...]:
-    """Explain why the scheduler ignores the pod or reads a field differently."""
+    """Return notes if the scheduler ignores the pod or reads a field differently."""
     spec, notes = pod.pod_spec, []
     if spec.scheduling_gates:
         gates = ", ".join(gate.name for gate in spec.scheduling_gates)

@@ -253,7 +253,7 @@ class Run(Struct, frozen=True, kw_only=True):
             yield end, changes
 
     def _is_complete(self, source: ReplicatedSource) -> bool:
-        """Whether all its pods run. A quick test for clusters with thousands of workloads."""
+        """Whether all pods of the source run. This quick test is for clusters with thousands of workloads."""
         if not self.targets.everything or source.own is None or source.workload.traits.ordered:
             return False
         return sum(self.index.pods.count(source.namespace, source.own).values()) >= source.replicas

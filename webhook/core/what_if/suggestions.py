@@ -166,7 +166,6 @@ def _of_replicas(
 
 
 def _of_nodes(trials: _Trials, end: Ending) -> Iterator[SuggestedChange]:
-    """Suggest to uncordon a node or remove its taints, if a single node is enough."""
     problem, blocking = end.after.problem, end.after.blocking
     view, tolerations = problem.nodes, problem.pod.pod_spec.tolerations
     lowest = 0
@@ -228,7 +227,7 @@ def _loosened(changes: Changes, source: ReplicatedSource, end: Ending) -> Sugges
 
 
 class PlacedReplicas(Struct, frozen=True):
-    """The fewest and the most placed pods of a workload over all orders."""
+    """The fewest and the most pods of a workload with a node, over all orders."""
 
     wanted: int
     fewest: int

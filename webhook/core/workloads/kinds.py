@@ -335,7 +335,6 @@ def traits(kind: GroupKind) -> Traits:
 
 
 def resource_name(kind: GroupKind) -> str:
-    """Return the API's resource name of the kind."""
     return f"{kind[1].lower()}s"
 
 

@@ -228,7 +228,7 @@ def _prometheus_labels(constraint: OperatorConstraint, labels: Mapping[str, str]
 
 
 def _zone_aware(constraint: OperatorConstraint, labels: Mapping[str, str], siblings: SiblingFields) -> SpreadConstraint:
-    """Fill in the selector with zoneAwareness. The operator chooses the key itself."""
+    """Fill in the selector if zoneAwareness is on. The operator itself chooses the key."""
     selector = constraint.selector
     if siblings.zone_awareness is None or has_conditions(selector):
         return constraint

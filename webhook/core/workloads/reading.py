@@ -183,7 +183,7 @@ def parse_object(raw: bytes | Raw | Mapping[str, object]) -> object:
 
 
 def _typed(raw: bytes | Raw | Mapping[str, object], decoder: msgspec.json.Decoder[_T], kind: str) -> _T:
-    """Decode an object of a built-in kind, by Go's rules if necessary."""
+    """Decode an object of a built-in kind. If the fast decoder fails, use Go's rules."""
     if isinstance(raw, bytes | Raw):
         return decode(raw, decoder, f"v1.{kind}")
     try:
@@ -206,7 +206,7 @@ def _read_pod(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: G
 
 
 def _read_controller(raw: bytes | Raw | Mapping[str, object]) -> built_in_objects.Object:
-    """Read a ReplicationController, with its selector in the form of other kinds."""
+    """Read a ReplicationController. Convert its selector to the form of other kinds."""
     controller = _typed(raw, _CONTROLLER, REPLICATION_CONTROLLER[1])
     own = controller.spec or built_in_objects.ControllerSpec()
     selector = None if own.selector is None else LabelSelector(match_labels=own.selector)

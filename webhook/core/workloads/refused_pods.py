@@ -55,7 +55,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
 
 
 def refusals(workload: Workload, template: Template, version: KubernetesVersion) -> tuple[Refusal, ...]:
-    """List kube-apiserver's errors about every pod of this template, in its order.
+    """Return kube-apiserver's errors about every pod of this template, in upstream's order.
 
     Only labels, constraints and the matchLabelKeys of pod affinity are validated. For a Pod the template is the Pod
     itself.

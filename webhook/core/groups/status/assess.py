@@ -62,7 +62,6 @@ class ObservedGroup(Struct, frozen=True, kw_only=True):
     """A group with its workloads and pods in the cluster, at one moment.
 
     Attributes:
-        group: The group.
         generation: The generation of the group's spec.
         members: The workloads of the group.
         pods: The pods selected by the group, without finished and terminating pods.
@@ -105,7 +104,6 @@ def invalid_spec_status(
 
 
 def unevaluated_status(why: str, generation: int, before: SpreadGroupStatus, now: str) -> SpreadGroupStatus:
-    """The status of an unevaluated group, with the reason."""
     types = PLANNED, FITS, CANNOT_GET_STUCK, CAPS_HELD, DELIVERED
     conditions = [_condition(kind, _UNKNOWN, "NotEvaluated", f"not evaluated: {why}") for kind in types]
     return SpreadGroupStatus(

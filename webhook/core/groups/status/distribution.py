@@ -25,7 +25,6 @@ class CapUsage(Struct, frozen=True, kw_only=True):
     """The pods counted by one cap.
 
     Attributes:
-        cap: The cap.
         most: The most pods in a domain by this cap.
         domains: The pods in each of the fullest domains.
         more: The number of domains not in ``domains``.
@@ -111,7 +110,7 @@ def _domain(pod: Pod, column: Column, view: NodeView) -> str | None:
 
 
 def _is_uncounted(pod: Pod, column: Column, view: NodeView) -> bool:
-    """Whether the pod's node exists and has no domain of the key."""
+    """Whether the pod's node exists but has no domain of the key."""
     return pod.pod_spec.node_name in view.slots and _domain(pod, column, view) is None
 
 

@@ -56,7 +56,7 @@ class Unguarded(_StatusPart, frozen=True):
 
 
 class SpreadGroupStatus(_StatusPart, frozen=True):
-    """The whole status."""
+    """The whole status of a SpreadGroup."""
 
     observed_generation: int = 0
     revision: str = ""

@@ -31,7 +31,6 @@ class GroupMember(Struct, frozen=True, kw_only=True):
     """A workload of a group.
 
     Attributes:
-        workload: The workload.
         shard: The value of the workload's shard label.
         pod: The workload's next pod, as the scheduler gets it.
         pods: The desired number of pods.
@@ -44,7 +43,6 @@ class GroupMember(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The workload's name."""
         return self.workload.meta.name
 
 
@@ -152,7 +150,7 @@ def _zones_of_volumes(group: Group, member: GroupMember, index: ReadOnlyIndex) -
 
 
 def all_shards(group: Group, written: Sequence[Shard]) -> tuple[Shard, ...]:
-    """Add the missing shards of the plan: first the written shards by name, then the others."""
+    """Return the written shards by name, then the plan's missing shards."""
     shards = sorted(written, key=lambda shard: (len(shard.name), shard.name))
     names, values = {shard.name for shard in shards}, {shard.value for shard in shards}
     first = shards[0] if shards else _first_shard(group)

@@ -19,11 +19,11 @@ MAX_PODS_ON_A_HOST = 256
 
 
 class DomainState(NamedTuple):
-    """The state of equal domains.
+    """The state of a domain. Domains in the same state are equal.
 
     Attributes:
-        pods: The matching pods of each.
-        room: How many more pods each can take. None if unlimited.
+        pods: The matching pods.
+        room: How many more pods the domain can take. None if unlimited.
     """
 
     pods: int
@@ -45,7 +45,7 @@ class PinnedDomain(NamedTuple):
 
 
 class SkewLimit(NamedTuple):
-    """The numbers of a spread constraint.
+    """The limit of a spread constraint.
 
     Attributes:
         max_skew: maxSkew.
@@ -57,7 +57,7 @@ class SkewLimit(NamedTuple):
 
 
 def reachable_minimum(cells: Mapping[DomainState, int], limit: SkewLimit) -> int | None:
-    """The highest reachable global minimum. None if unlimited."""
+    """The highest global minimum that an order can reach. None if unlimited."""
     if not limit.enough:
         return 0
     return min((cell.pods + cell.room for cell in cells if cell.room is not None), default=None)
@@ -81,7 +81,7 @@ def addable(cells: Mapping[DomainState, int], limit: SkewLimit) -> int | None:
 
 
 def addable_pinned(homes: Sequence[PinnedDomain], limit: SkewLimit, free: int) -> int:
-    """The most pods of a constraint if volumes pin some pods to a domain.
+    """The most pods that a constraint admits if volumes pin some pods to a domain.
 
     ``homes`` are all eligible domains. ``free`` is the number of pods for any open domain.
     """

@@ -48,7 +48,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
 
     @property
     def placed(self) -> int:
-        """The workload's own counted pods, on any node."""
+        """The number of the workload's pods counted by the constraint."""
         return sum(self.hard.own.values())
 
     @cached_property
@@ -78,7 +78,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         return {cell: hosts for cell, hosts in cells.items() if hosts}
 
     def count(self, number: int) -> int:
-        """The matching pods of a domain."""
+        """Return the matching pods of the domain with this number."""
         return self.domains.match_num.get(number, 0)
 
     def room(self, number: int) -> int | None:
@@ -105,7 +105,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
 
     @property
     def minimum(self) -> int | None:
-        """The highest reachable global minimum. None if unlimited."""
+        """The highest global minimum that an order can reach. None if unlimited."""
         return reachable_minimum(self.cells, self.limit)
 
     @cached_property
@@ -152,7 +152,7 @@ def addable_together(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) 
 def constraint_rooms(
     hard: Sequence[CountedConstraint], candidates: CandidateNodes, problem: Problem
 ) -> tuple[ConstraintRoom, ...]:
-    """The room of each constraint on the candidates with the keys of all constraints."""
+    """Return the room of each constraint, on the candidate nodes with the keys of all constraints."""
     counted = CountedConstraints(
         tuple(constraint.constraint for constraint in hard), tuple(constraint.counts for constraint in hard)
     )

@@ -44,12 +44,12 @@ _A_FEW = 50
 
 
 class StartState(Struct, frozen=True):
-    """A state of the cluster from which pods are placed.
+    """A state of the cluster at the start of placing.
 
     Attributes:
         places: The facts about the workload.
         here: The nodes. None if no proof is possible.
-        anew: Whether all pods are placed. If false, new pods join the running pods.
+        anew: Whether all pods are placed from scratch. If false, new pods join the running pods.
         rooms: The room of the pod's own constraints on these nodes. Empty if unknown.
     """
 

@@ -38,7 +38,7 @@ class _Ordinal(Struct, frozen=True):
 
 
 class PodsToPlace(Struct, frozen=True):
-    """The pods to place, pinned by their volumes or free.
+    """The pods to place. Volumes pin some of them to nodes.
 
     Attributes:
         pinned: The number of pods by set of nodes where their volumes are usable.
@@ -50,7 +50,6 @@ class PodsToPlace(Struct, frozen=True):
 
     @property
     def pods(self) -> int:
-        """The number of all pods."""
         return sum(self.pinned.values()) + self.free
 
 

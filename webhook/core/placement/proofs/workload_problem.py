@@ -232,7 +232,7 @@ def _is_old(taint: Taint, now: str) -> bool:
 def candidate_nodes(
     places: WorkloadProblem, *, without: Collection[Restriction] = (), present: bool = False
 ) -> CandidateNodes:
-    """Return the nodes for the pods, ``without`` some restrictions. With ``present``, absent nodes stay excluded."""
+    """Return the nodes for the pods. Ignore the restrictions in ``without``. With ``present``, exclude absent nodes."""
     cycle, nodes = Cycle(places.problem), places.problem.nodes
     away = 0 if present else places.away
     usable = nodes.live if Restriction.AFFINITY in without else cycle.eligible.usable
@@ -291,7 +291,7 @@ def _apart(problem: Problem) -> tuple[str, ...]:
 
 
 def _is_positive(term: PodAffinityTerm) -> bool:
-    """Whether the term still matches the pod after more labels are added."""
+    """Whether the term still matches the pod if labels are added."""
     selector = term.label_selector
     requirements = (selector and selector.match_expressions) or ()
     return not term.mismatch_label_keys and all(requirement.operator not in _NEGATIVE for requirement in requirements)

@@ -174,10 +174,10 @@ def _one_domain(column: Column, counts: Counts) -> str | None:
 
 
 def _help(template: Template, away: _Away, own: Selector, subject: Subject, anew: Problem) -> _Help | None:
-    """Return the fix for pods in one domain: its short text for the warning, and its full text.
+    """Return the fix for pods in one domain, as a short text for the warning and as a full text.
 
-    None unless a recreated pod could provably use another domain. The fix is a restart only if a constraint
-    counts just these pods, and is soft or has a maxSkew too small for all of them in one domain.
+    None unless a recreated pod could provably use another domain. The fix is a restart only if a constraint counts just
+    these pods, and is soft or has a maxSkew too small for all of them in one domain.
     """
     over = [each for each in subject.placed if each.template is template and each.constraint.topology_key == away.key]
     labels = template.template.labels

@@ -40,7 +40,6 @@ _SOFT = frozenset({PREFER_NO_SCHEDULE})
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """Evaluate the rule for each constraint."""
     if not subject.placed:
         return ()
     if subject.index is None:
@@ -167,7 +166,7 @@ def _of_karpenter(placed: Placed, every: list[Placed], ground: UsableNodes, subj
 
 
 def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Finding]:
-    """Find nodes that Karpenter would add, or treats as full, although kube-scheduler uses existing nodes."""
+    """Find existing nodes that are enough for kube-scheduler, although Karpenter adds nodes or treats nodes as full."""
     constraint, replicas, there = placed.constraint, placed.template.replicas, ground.open.bit_count()
     max_skew = constraint.max_skew or 0
     if max_skew < 1 or replicas is None:
@@ -211,7 +210,7 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Fi
 
 
 def _avoided_nodes(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
-    """Find nodes with a PreferNoSchedule taint. Karpenter never uses them."""
+    """Find nodes with an untolerated PreferNoSchedule taint. Karpenter never uses them."""
     avoided = 0
     for taints, members in ground.view.soft_taint_classes:
         if first_untolerated(taints, ground.spec.tolerations, _SOFT) is not None:
@@ -276,7 +275,7 @@ def _narrowed(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
 
 
 def _closed_domains(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
-    """Find domains without a usable node. Karpenter adds a node there, and kube-scheduler does not need it."""
+    """Find domains without a usable node. Karpenter first adds a node there, although kube-scheduler needs none."""
     column, counting = ground.view.column(placed.constraint.topology_key or ""), ground.counting(placed)
     # Taints of starting or leaving nodes pass, so they cause no finding.
     lasting = counting & ground.usable & (ground.tolerated | ~settled_nodes(ground.view))

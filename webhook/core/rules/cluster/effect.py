@@ -46,7 +46,7 @@ class _Why(NamedTuple):
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
-    """Evaluate the three rules."""
+    """Evaluate system-defaults-lost, spread-without-effect and spread-required."""
     workload = subject.workload
     for template in workload.templates:
         declared = template.template.pod_spec.constraints

@@ -55,7 +55,6 @@ class _Other(Struct, frozen=True):
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """Evaluate the rule for each constraint."""
     if not any(has_conditions(placed.constraint.selector) for placed in subject.placed):
         return ()
     same_file = subject.context.same_file
@@ -101,7 +100,7 @@ TOO_WIDE = Rule(
 
 
 def _in_file(subject: Subject, index: ReadOnlyIndex) -> Iterator[Finding]:
-    """Yield a finding per selector that matches templates of the same file. Their workloads have no pods yet."""
+    """Yield a finding for each selector that matches other workloads of the file without pods."""
     workload, own = subject.workload, subject.own_selector
     if own is None or workload.meta.controller is not None:
         return
@@ -165,7 +164,7 @@ def _effect_on_domains(alike: list[Placed]) -> str:
 
 
 def _on_counting_nodes(counts: Counts, alike: list[Placed], subject: Subject) -> int:
-    """Count the pods on nodes counted by any of the constraints. Without known nodes, count all."""
+    """Count the pods on nodes counted by any of the constraints. If the nodes are unknown, count all pods."""
     if subject.nodes is None:
         return sum(counts.values())
     nodes = 0

@@ -115,7 +115,7 @@ def _exists(key: str, subject: Subject) -> bool | None:
 
 
 def evaluate_nodes(subject: Subject) -> Iterable[RuleAnswer]:
-    """Evaluate the two rules about nodes. Skip bound pods."""
+    """Evaluate topology-key-unknown and topology-key-partial. Skip bound pods."""
     if not subject.placed or (subject.workload.is_pod and subject.placed[0].template.template.pod_spec.node_name):
         return ()
     if missing := subject.lacks("nodes"):

@@ -105,12 +105,12 @@ VALIDATION_RULES = (*_BY_FIELD.values(), WRONG_TYPE)
 def wrong_type(
     error: DecodeError, value: Callable[[], object], as_written: Callable[[str], str] = lambda _path: ""
 ) -> Finding:
-    """Return the finding for a refused value, in kube-apiserver's words.
+    """Return the finding about a refused value, with kube-apiserver's text.
 
     Args:
         error: The decoder's error.
-        value: As in `api_errors.fitting`.
-        as_written: As in `api_errors.fitting`.
+        value: Returns the object as parsed JSON.
+        as_written: Returns a scalar as in the file, by its path. Empty if unknown.
     """
     try:
         fix = fitting(error.path, error.text, value, as_written)

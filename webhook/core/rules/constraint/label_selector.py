@@ -43,7 +43,7 @@ _NO_LABELS = Reason("labels of the pods (a patch or an excerpt omits them)")
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
-    """Evaluate the three rules. At most one of them has a finding per constraint."""
+    """Evaluate selector-null, selector-empty and selector-not-self. Each constraint has at most one finding."""
     for placed in subject.placed:
         selector, keys = placed.constraint.selector, placed.constraint.match_label_keys or ()
         labels = placed.template.template.labels

@@ -67,7 +67,7 @@ _OTHER_KIND = Reason("rollouts of kinds other than Deployment")
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
-    """Evaluate the three rules for each constraint."""
+    """Evaluate match-label-key-absent, match-label-key-wrong-kind and revision-mixed for each constraint."""
     for placed in subject.placed:
         keys = placed.constraint.match_label_keys
         if keys and (len(keys) > 1 or keys[0] != subject.workload.traits.revision):
@@ -194,7 +194,7 @@ def _beyond(placed: Placed, subject: Subject, *, replicas: int, surge: int) -> I
 
 
 def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[int, int]) -> Finding:
-    """Describe the possible and the measured skew. ``worst`` is the bound by number of domains."""
+    """Return the finding with the possible and the measured skew. ``worst`` has the possible skew by domains."""
     constraint, max_skew = placed.constraint, placed.constraint.max_skew or 0
     what = f"{placed.noun}s"
     seen = {domains: SEEN[replicas][domains] for domains in worst} if _is_counted(placed, subject) else {}
@@ -225,7 +225,7 @@ def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[
 
 
 def _is_bound(placed: Placed, workload: Workload) -> bool:
-    """Whether the closed form applies: no other hard constraint, and only the workload's own pods count."""
+    """Whether the closed form applies: only the workload's own pods count, and no other constraint is hard."""
     hard = sum(each.hard for each in placed.template.template.pod_spec.constraints)
     return hard == 1 and counts_own_pods_only(placed.constraint.selector, workload.selector)
 

@@ -64,7 +64,7 @@ UNKNOWN_FIELD = Rule(
 
 
 def right_paths(findings: Iterable[Finding]) -> frozenset[str]:
-    """Return the right paths of misspelt and misplaced fields. Errors about their absence are the same mistake."""
+    """Return the paths where misspelt and misplaced fields belong. Errors about absent fields there are repetitions."""
     unknown = (each for each in findings if each.rule == UNKNOWN_FIELD.id)
     paths = {edit.path for each in unknown for edit in each.edits if edit.value is not None}
     # A selector without its matchLabels is no selector.

@@ -72,17 +72,16 @@ class _UnreadKey(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The key as it is written."""
         return self.steps[-1]
 
     @property
     def path(self) -> str:
-        """The API path."""
+        """The key's path in the form of the API."""
         return written_path(self.steps)
 
 
 def evaluate(written: Written) -> Iterator[RuleAnswer]:
-    """Evaluate the rule for any object. Decode it only if its text may hold constraints."""
+    """Evaluate the rule for any object. Decode the object only if its text may contain constraints."""
     if isinstance(written.raw, bytes) and not may_hold_constraints(written.raw):
         return
     owner = read_meta(written.value).controller
@@ -151,7 +150,9 @@ def _is_field(steps: _Steps, written: Written) -> bool:
 
 
 def _places(written: Written, *, texts: bool = False) -> Iterator[_UnreadKey | None]:
-    """Yield every key for constraints in the object's order. None if the object is too large to search.
+    """Yield every key that looks like topologySpreadConstraints, in the object's order.
+
+    Yield None if the object is too large to search.
 
     Args:
         written: The object.
@@ -345,7 +346,7 @@ def _nearest(place: _UnreadKey, read: tuple[str, ...]) -> list[str]:
 
 
 def _entry(of: Written, place: _UnreadKey) -> Mapping[str, str]:
-    """Return the entry of `workloads` in the configuration. Empty if it cannot express the path."""
+    """Return the entry for the configuration's `workloads` that would read this place. Empty if no entry can."""
     kind = {"apiVersion": of.api_version, "kind": of.kind}
     above = place.steps[:-2]
     is_template = False

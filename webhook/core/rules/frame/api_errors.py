@@ -57,7 +57,6 @@ class _Broken(Struct, frozen=True):
 
     Attributes:
         error: kube-apiserver's error.
-        field: The constraint's field.
         rest: The path below the field.
         placed: The constraint.
         beside: All constraints of the template.

@@ -57,7 +57,6 @@ class Written(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def value(self) -> Mapping[str, object]:
-        """The parsed object."""
         value = parse_object(self.raw)
         return value if isinstance(value, dict) else {}
 

@@ -43,7 +43,6 @@ def groups_of(subject: Subject, labels: Mapping[str, str]) -> tuple[Membership, 
 
 
 def is_member(owner: Owner, of: Membership) -> bool:
-    """Whether pods of the workload belong to the group."""
     return any(of.selector.matches(each.labels) for each in owner.templates or ())
 
 

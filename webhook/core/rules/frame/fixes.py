@@ -28,7 +28,7 @@ _VERBS = frozenset({"add", "remove", "set", "move", "rename", "run"})
 
 
 class _FixFields(TypedDict):
-    """The fields of a finding filled by a fix."""
+    """The fields of a finding that come from its fix."""
 
     fix: str
     edits: tuple[Edit, ...]
@@ -89,12 +89,12 @@ def _bounded(text: str) -> str:
 
 
 def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fields: object) -> Fix:
-    """Set fields of a constraint. None removes a field.
+    """Set fields of a constraint. A value of None removes the field.
 
     Args:
         placed: The constraint.
         at: The finding's path, if it differs from the field's.
-        named: Name the constraint, for findings in another constraint.
+        named: Name the constraint, for findings about another constraint.
         fields: Values of JSON or of `api.types`, by the API's names.
     """
     fix = _fix((placed,), f" in {placed.name}" if named else "", fields)
@@ -103,7 +103,7 @@ def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fie
 
 
 def changes_in(several: Sequence[Placed], every: Sequence[Placed], **fields: object) -> Fix:
-    """Set the same fields in several constraints. ``every`` has all constraints."""
+    """Set the same fields in several constraints. ``every`` has all constraints of the object."""
     names = "every constraint" if len(several) == len(every) else " and ".join(each.name for each in several)
     return _fix(several, f" in {names}" if len(every) > 1 else "", fields)
 
@@ -116,7 +116,7 @@ def _fix(several: Sequence[Placed], where: str, fields: Mapping[str, object]) ->
 
 
 def removal(placed: Placed, *, named: bool = False) -> Fix:
-    """Remove the constraint."""
+    """Return the fix that removes the constraint."""
     return Fix(f"remove {placed.name}" if named else "remove the constraint", (Edit(placed.path),))
 
 
@@ -136,7 +136,7 @@ def redundant(placed: Placed, **fields: str) -> Fix | None:
 
 
 def over_another_key(placed: Placed, key: str) -> Fix:
-    """Change the constraint's topologyKey."""
+    """Return the fix that sets the constraint's topologyKey."""
     return redundant(placed, topology_key=key) or changes(placed, topologyKey=key)
 
 

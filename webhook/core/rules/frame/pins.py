@@ -50,7 +50,7 @@ def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | No
 
 
 def pinned_by_template(subject: Subject, rule: str) -> Iterator[Finding]:
-    """Yield findings for constraints that block replicas in every cluster with two domains."""
+    """Yield findings for constraints that leave replicas Pending in every cluster with two domains."""
     workload = subject.workload
     held = [placed for placed in subject.placed if _is_held(placed.template)]
     if not held or not _is_asked(subject) or not workload.traits.replicated or workload.suspended:
@@ -168,7 +168,7 @@ def _is_apart(placed: Placed) -> bool:
 
 
 def _is_here(term: PodAffinityTerm, constraint: SpreadConstraint) -> bool:
-    """Whether a term has the constraint's key and applies to the pod's own namespace, in every revision."""
+    """Whether the term has the constraint's key and applies to its own namespace and all revisions."""
     elsewhere = term.namespaces or term.namespace_selector is not None
     return (
         term.topology_key == constraint.topology_key

@@ -36,7 +36,7 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the highest."""
+        """The rank of the severity. 0 for the highest."""
         return [*reversed(Severity)].index(self)
 
 

@@ -81,7 +81,6 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @property
     def policy(self) -> Policy:
-        """The configured policy."""
         return self.context.policy
 
     @property
@@ -102,7 +101,7 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @cached_property
     def _limit(self) -> Reason | None:
-        """The exceeded size limit, or None. Always None offline, because no request waits."""
+        """The size limit exceeded by the object. None if there is none, and offline, because no request waits."""
         return None if self.context.offline else exceeded_template_limit(self.workload)
 
     @property
@@ -112,7 +111,7 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @cached_property
     def scaler(self) -> Autoscaler | None:
-        """The autoscaler of the workload, from the same input or from the cluster."""
+        """The autoscaler of the workload, from the same input or from the cluster. None without one."""
         of = self.workload.api_version, self.workload.kind
         namespace, name = self.workload.meta.namespace, self.workload.meta.name
         own = namespace, self.workload.group_kind, name
@@ -168,7 +167,7 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @cached_property
     def _unusable(self) -> Reason | None:
-        """Why rules can never read the cluster for this object."""
+        """Why rules cannot read the cluster for this object at any time. None if they can."""
         if self.context.age() > self.policy.max_staleness_seconds:
             return Missing.STALE.reason
         # Each selector is counted, and the author of the pod chooses their number.
@@ -188,7 +187,7 @@ class Subject(Computing, frozen=True, kw_only=True):
 
 
 def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
-    """Return the counting selector for a pod with these labels. None if it is invalid."""
+    """Return the selector that counts pods for a pod with these labels. None if it is invalid."""
     try:
         return counting_selector(constraint, labels)
     except SelectorError:

@@ -40,7 +40,7 @@ _MAX_TRIED_FIXES_OF_OBJECT, _MAX_TRIED_BYTES = 16, 2**19
 
 
 class Tried(NamedTuple):
-    """The findings, with edits only if they help, and each rule's first fault."""
+    """The findings with tested fixes, and the first exception of each failed rule. Only helpful fixes have edits."""
 
     findings: tuple[Finding, ...]
     faults: tuple[NotEvaluated, ...] = ()
@@ -261,7 +261,7 @@ def _after(subject: Subject, edits: Sequence[Edit]) -> Subject | None:
 
 
 class _Edited(msgspec.Struct, frozen=True):
-    """The labels and constraints of a template after edits, to be read again."""
+    """The labels and constraints of a template after edits, to be decoded again."""
 
     labels: Mapping[str, str]
     constraints: tuple[SpreadConstraint, ...] = ()

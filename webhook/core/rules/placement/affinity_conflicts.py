@@ -38,7 +38,6 @@ def _concerns(subject: Subject, _hard: Sequence[Placed]) -> bool:
 
 
 def _evaluate_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
-    """Evaluate the rule for a template."""
     template, workload = case.placed[0].template, case.subject.workload
     if not _is_pinned(template) and workload.claims is None:
         return

@@ -36,7 +36,6 @@ from webhook.core.text import plural
 
 
 def _tainted(case: TemplateUnderRule) -> Iterator[Finding]:
-    """Evaluate the rule for a template."""
     for tally, placed in zip(case.rooms, case.placed, strict=True):
         constraint = tally.domains.constraint
         admitted, minimum = tally.most, tally.minimum
@@ -125,7 +124,6 @@ def _asks_for_domains(_subject: Subject, hard: Sequence[Placed]) -> bool:
 
 
 def _too_few_domains(case: TemplateUnderRule) -> Iterator[Finding]:
-    """Evaluate the rule for each constraint of a template."""
     if case.grows:
         return
     for tally, placed in zip(case.rooms, case.placed, strict=True):
@@ -205,12 +203,10 @@ _MAX_ZONES_LISTED = 4  # zones whose nodes are listed; of more, the smallest and
 
 
 def _over_zones_and_hosts(_subject: Subject, hard: Sequence[Placed]) -> bool:
-    """Whether there are hard constraints over zones and over hosts."""
     return len(hard) > 1 and {ZONE, HOSTNAME} <= {each.constraint.topology_key for each in hard}
 
 
 def _full_zones(case: TemplateUnderRule) -> Iterator[Finding]:
-    """Evaluate the rule for a template."""
     for zones, pair, admitted in case.ceilings():
         yield _capped_by_zone(case, zones, pair, admitted)
 

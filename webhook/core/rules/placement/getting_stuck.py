@@ -22,7 +22,6 @@ _NEEDS = (Need.NODES, Need.PODS, Need.DRY_RUN)
 
 
 def _of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
-    """Evaluate the rule for missing pods."""
     short = case.once(missing)
     if isinstance(short, Reason):
         yield NotEvaluated(STUCK.id, short.within("whether every order places all replicas"))
@@ -32,7 +31,6 @@ def _of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
 
 
 def _of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
-    """Evaluate the rule for a rolling update."""
     short = rollout(case)
     if isinstance(short, Reason):
         yield NotEvaluated(ROLLOUT_STUCK.id, short.within("whether a rolling update always ends"))

@@ -46,13 +46,12 @@ class Feasibility(Struct, frozen=True):
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """Return the answer of the dry run of a pod."""
+    """Run a dry run of the pod, and return the answer."""
     tried = subject.once(feasibility) if subject.workload.is_pod else None
     return () if tried is None or tried.answer is None else (tried.answer,)
 
 
 def _of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
-    """Evaluate the rule for a workload's pods."""
     short = case.once(missing)
     if isinstance(short, Reason):
         yield NotEvaluated(DO_NOT_FIT.id, short.within("whether all replicas fit"))
@@ -177,14 +176,14 @@ def _finding(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -
 
 
 def _warning(balance: Balance, explanation: Explanation, subject: Subject, remedy: str) -> str:
-    """Return the warning. If it is too long, drop its first words, then the reasons, then the remedy."""
+    """Return the warning. If it is too long, drop first the obstacle's start, then the reasons, then the remedy."""
     full, brief = (_waits(balance, explanation, subject, reasons=reasons) for reasons in (True, False))
     mended = [f"{said}; {remedy}" for said in (f"{_NO_NODE}: {full}", full, brief)] if remedy else []
     return short_enough(DO_NOT_FIT.id, *mended, f"{_NO_NODE}: {brief}")
 
 
 def _needs_action(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -> bool:
-    """Whether a person must act, because no new node, preemption or unknown fact can help."""
+    """Whether nothing but a person can help: no new node, no preemption, no unknown fact."""
     if can_add_nodes(subject.policy, index.nodes.view()) or "DynamicResources" in explanation.not_evaluated:
         return False
     return not may_preempt(explanation.problem.pod) or not decide(without_limits(explanation.problem)).feasible

@@ -23,7 +23,6 @@ def _concerns(subject: Subject, hard: Sequence[Placed]) -> bool:
 
 
 def evaluate(case: TemplateUnderRule) -> Iterator[Finding]:
-    """Evaluate the rule for a template."""
     loss = worst_loss(case)
     if loss is not None:
         yield _finding(case, loss)
@@ -67,7 +66,7 @@ def _finding(case: TemplateUnderRule, loss: Loss) -> Finding:
 
 
 def _remedy(case: TemplateUnderRule, loss: Loss) -> Remedy:
-    """Return the change that keeps all replicas running before and after every loss."""
+    """Return the change with which all replicas run before and after the loss of any zone."""
     for each in honoring(case, loss.placed, NODE_TAINTS_POLICY):
         after = case.fits(each.hard, case.wanted, lost=loss.nodes)
         if after and case.fits(each.hard, case.wanted) and not _another_loss_costs_pods(case, each):

@@ -28,6 +28,6 @@ def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[Host
 
 
 def ports_conflict(one: HostPort, other: HostPort) -> bool:
-    """Whether two host ports are the same. Source: kube-scheduler framework/types.go ``CheckConflict``."""
+    """Whether a node cannot give both host ports. Source: kube-scheduler framework/types.go ``CheckConflict``."""
     # 0.0.0.0 is every address of the node, and conflicts with each of them.
     return one[1:] == other[1:] and (one[0] == other[0] or ANY_ADDRESS in (one[0], other[0]))

@@ -36,7 +36,7 @@ def nodes_meeting(view: NodeView, requirement: Requirement) -> int:
 
 
 def usable_nodes(view: NodeView, required: RequiredNodes) -> int:
-    """Select nodes by the compiled condition.
+    """Return the nodes that match the node selector and a term of the required node affinity.
 
     Source: nodeaffinity/nodeaffinity.go ``RequiredNodeAffinity``, ``Match``.
     """
@@ -45,7 +45,7 @@ def usable_nodes(view: NodeView, required: RequiredNodes) -> int:
 
 
 def nodes_of_terms(view: NodeView, terms: Iterable[NodeTerm], *, by_labels: bool = False) -> int:
-    """Select nodes that match a term. ``by_labels`` ignores conditions on fields.
+    """Return the nodes that match any of the terms. ``by_labels`` ignores conditions on fields.
 
     Source: nodeaffinity/nodeaffinity.go ``nodeSelectorTerm``.
     """

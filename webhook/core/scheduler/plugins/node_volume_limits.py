@@ -162,7 +162,7 @@ def _attachable(pod: Pod, storage: Storage, *, migrates: bool) -> _Attached:
 
 
 def _attached(slot: int, storage: Storage) -> _Attached:
-    """List the volumes attached for the pods on a node, without deleted claims.
+    """Return the volumes attached for the pods on a node. Volumes of deleted claims do not count.
 
     Source: csi.go ``filterAttachableVolumes``, ``getNodeVolumeAttachmentInfo``.
     """

@@ -77,10 +77,9 @@ def unschedulable(*reasons: str) -> Status:
 
 
 def failure(text: str) -> Status:
-    """Build an error of the whole attempt. Source: kube-scheduler framework/interface.go ``AsStatus``."""
+    """Return an error that ends the whole attempt. Source: kube-scheduler framework/interface.go ``AsStatus``."""
     return Status(ERROR, reasons=(text,))
 
 
 def with_plugin(status: Status, plugin: str) -> Status:
-    """Add the plugin's name to the status."""
     return Status(status.code, plugin, status.reasons)

@@ -164,7 +164,10 @@ def _decide(pod_claims: _PodClaims, candidates: int) -> list[StatusOfNodes]:
 
 
 def _combine_reasons(by_reason: Iterable[tuple[str, int]], candidates: int) -> Iterable[StatusOfNodes]:
-    """List each set of reasons with its nodes, in order. Source: binder.go ``FindPodVolumes``, ``ConflictReasons``."""
+    """Yield each set of reasons with its nodes, in upstream's order.
+
+    Source: binder.go ``FindPodVolumes``, ``ConflictReasons``.
+    """
     parts: list[tuple[tuple[str, ...], int]] = [((), candidates)]
     for reason, failing in by_reason:
         parts = [
@@ -235,7 +238,7 @@ def _check_waiting(pod_claims: _PodClaims, candidates: int) -> tuple[int, int, l
 
 
 class _Size:
-    """Order claims by requested storage. Source: binder.go ``byPVCSize``."""
+    """Sorts claims by requested storage. Source: binder.go ``byPVCSize``."""
 
     def __init__(self, claim: Claim) -> None:
         self._requests = _requested(claim)

@@ -59,12 +59,15 @@ def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView, version
 
 
 def claim_in_use(version: KubernetesVersion) -> Status:
-    """The status of a claim in use. Source: volume_restrictions.go ``ErrReasonReadWriteOncePodConflict``."""
+    """Return the status for a claim in use by another pod.
+
+    Source: volume_restrictions.go ``ErrReasonReadWriteOncePodConflict``.
+    """
     return _CLAIM_IN_USE if gates.CLAIM_IN_USE_REASON.holds(version) else _SAME_CLAIM_IN_USE
 
 
 def _disks_conflict(one: Volume, other: Volume) -> bool:
-    """Whether two pods cannot mount these volumes on one node. Source: volume_restrictions.go ``isVolumeConflict``."""
+    """Whether two pods on a node cannot mount these volumes. Source: volume_restrictions.go ``isVolumeConflict``."""
     gce, other_gce = one.gce_persistent_disk, other.gce_persistent_disk
     if gce and other_gce and gce.pd_name == other_gce.pd_name and not (gce.read_only and other_gce.read_only):
         return True

@@ -85,30 +85,27 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         return sum(self.places.running.values())
 
     def fits(self, hard: Sequence[CountedConstraint], replicas: int, *, lost: int = 0) -> bool:
-        """Whether every order places the pods under these constraints, next to running pods and from scratch.
+        """Whether every order places the pods, both next to the running pods and from scratch. False without a proof.
 
         Args:
-            hard: The constraints.
-            replicas: The pods.
-            lost: Lost nodes, with their pods.
-
-        Returns:
-            False also if it is not proven.
+            hard: The hard constraints.
+            replicas: The number of pods.
+            lost: Lost nodes. Their pods are gone too.
         """
         return all(self._fits(start, hard, replicas, lost) for start in self._starts)
 
     def has_room(self, replicas: int, *, lost: int = 0) -> bool:
-        """Whether every order would place the pods today without any hard constraint, next to running pods."""
+        """Whether, without any hard constraint, every order would place this many pods next to the running pods."""
         return self._fits(self._starts[0], (), replicas, lost, likely=True)
 
     def fits_today(self) -> bool:
-        """Whether every order places all replicas in the current cluster, next to running pods."""
+        """Whether every order places all replicas next to the running pods."""
         # The first start is the cluster as it is.
         others = [start for start in self._starts[1:] if not start.anew]
         return self._wanted_fit and all(self._fits(start, self.places.hard, self.wanted, 0) for start in others)
 
     def fits_now(self, replicas: int) -> bool:
-        """Whether every order places this many pods in the current cluster, next to running pods."""
+        """Whether every order places this many pods next to the running pods."""
         return self._wanted_fit if replicas == self.wanted else self._fit_now(replicas)
 
     @cached_property
@@ -343,7 +340,7 @@ class PlacementRule(Rule, frozen=True, kw_only=True):
 
 
 def evaluate_templates(rules: Sequence[PlacementRule], subject: Subject) -> Iterable[RuleAnswer]:
-    """Evaluate the rules for a workload. Without the needed facts, they are not evaluated."""
+    """Evaluate the rules for a workload. If facts are missing, the rules are not evaluated."""
     hard = [placed for placed in subject.placed if placed.constraint.hard]
     if not hard or not _is_replicated(subject.workload, jobs=True):
         return ()

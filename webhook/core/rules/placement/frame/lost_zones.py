@@ -28,9 +28,9 @@ class Loss(NamedTuple):
     """The loss of a zone.
 
     Attributes:
-        placed: The constraint to blame.
+        placed: The constraint that leaves pods Pending.
         zone: The zone's name.
-        nodes: Its nodes.
+        nodes: The zone's nodes.
         pending: The pods that stay Pending in every order.
     """
 

@@ -143,7 +143,7 @@ def _honoring(case: TemplateUnderRule, several: Sequence[Placed], fields: Sequen
 
 
 def fewer_domains(case: TemplateUnderRule, room: ConstraintRoom) -> Iterator[Remedy]:
-    """Lower minDomains to the number of domains. Remove a constraint with a single domain."""
+    """Yield the change of minDomains to the number of domains. With a single domain, yield the constraint's removal."""
     placed, there = case.placed[room.hard.index], room.column.domain_count(room.domains.counting)
     if there > 1:
         made = (Change(placed.index, "minDomains", there),)

@@ -135,7 +135,7 @@ def _shortfall(case: TemplateUnderRule, placement: Placement, replicas: int) -> 
 
 
 def _simulated(case: TemplateUnderRule, came: PodsToPlace) -> Simulation | Reason | None:
-    """Run the engine. None if all pods fit, a reason if unknown."""
+    """Simulate the pods. None if all pods fit, a reason if unknown."""
     may_search = case.subject.context.budget.may_search
     found = came.outcome(_effort(case) if may_search else _CLOSED_FORMS)
     if found.outcome is PlacementOutcome.UNKNOWN:
@@ -279,7 +279,7 @@ def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: Constrain
 
 
 def steps(short: Shortfall) -> str:
-    """Describe the shortest known order with a shortfall, without nodes if messages do not name them."""
+    """Describe the shortest known order that leaves pods without a node. Name nodes only if messages may."""
     witness = short.found.witness
     if not witness:
         return ""
