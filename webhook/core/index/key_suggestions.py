@@ -22,6 +22,7 @@ _NAMES = {
     **dict.fromkeys(("zone", "zones", "availability-zone", "az"), ZONE),
     **dict.fromkeys(("region", "regions"), REGION),
 }
+_BY_LAST_PART = {key.rpartition("/")[2]: key for key in ON_EVERY_NODE}
 
 
 def meant_by(key: str) -> str | None:
@@ -44,6 +45,11 @@ def intended(key: str) -> str:
     return SUCCESSORS.get(key) or meant_by(key) or key
 
 
+def namesake(key: str) -> str | None:
+    """The zone, region or hostname key with the same last part, as for ``example.com/zone``."""
+    return _BY_LAST_PART.get(key.rpartition("/")[2].lower())
+
+
 def closest_node_key(key: str, view: NodeView, *, well_known: bool = False) -> str | None:
     """Find the node label key closest to this one.
 
@@ -57,6 +63,8 @@ def closest_node_key(key: str, view: NodeView, *, well_known: bool = False) -> s
     """
     if SUCCESSORS.get(key) in view.keys:
         return SUCCESSORS[key]
+    if (place := namesake(key)) in view.keys:
+        return place
     prefix, _, name = key.rpartition("/")
     same: list[str] = []
     beside: dict[str, str] = {}
@@ -67,6 +75,6 @@ def closest_node_key(key: str, view: NodeView, *, well_known: bool = False) -> s
         elif its_prefix == prefix and min(len(name), len(its_name)) >= 4:
             beside[its_name] = known
     if same:
-        return min(same, key=lambda known: (known not in ON_EVERY_NODE, known))
+        return min(same)
     meant = nearest(name, beside, _SLIPS)
     return None if meant is None else beside[meant]

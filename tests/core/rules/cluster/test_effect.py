@@ -12,6 +12,7 @@ from webhook.core.policy.policy import Mode, Policy
 from webhook.core.scheduler.profile import SchedulerProfile
 
 ZONES_A_B = replace(DENY, domains={ZONE: ("a", "b")})
+OWN_ZONES = replace(DENY, domains={"Zone": ("a", "b")})
 REQUIRED = replace(DENY, rules={"spread-required": Mode.WARN})
 HOST_AWAY = {
     "podAntiAffinity": {
@@ -61,6 +62,28 @@ HOST_RATHER_AWAY = {
 def test_what_declaring_one_switches_off(kind, constraints, fields, lost):
     expected = [f"declaring a constraint turns off the scheduler's default spreading across {lost}"] if lost else []
     assert said("system-defaults-lost", workload(kind, "app=web", *constraints, **fields)) == expected
+
+
+@pytest.mark.parametrize(
+    ("nodes", "key", "policy", "lost"),
+    [
+        pytest.param(None, "Zone", DENY, "nodes", id="a bare name, which topology-key-typo replaces by zone"),
+        pytest.param(None, "az", DENY, "nodes", id="another name of a zone"),
+        pytest.param(None, "node", DENY, "zones", id="a bare name of a host"),
+        pytest.param(None, "rack", DENY, "nodes and zones", id="no name of either"),
+        pytest.param(None, "Zone", OWN_ZONES, "nodes and zones", id="a bare name that the configuration knows"),
+        pytest.param("a: n1 | b: n2", "Zone", DENY, "nodes", id="no node has it, so topology-key-unknown replaces it"),
+        pytest.param("a: n1 | b: n2", "example.com/zone", DENY, "nodes", id="no node has it, with a prefix"),
+        pytest.param("a: n1 | b: n2", "az", DENY, "nodes and zones", id="no node has it, and no rule replaces it"),
+        pytest.param("a: n1 | b: n2", "own.io/zone", DENY, "nodes and zones", id="nodes have it"),
+    ],
+)
+def test_a_key_that_another_rule_replaces_is_not_added_again(nodes, key, policy, lost):
+    """Both fixes together would be two constraints over one key, which kube-apiserver refuses."""
+    known = None if nodes is None else cluster(nodes, labelled="own.io/zone=x")
+    text = f"declaring a constraint turns off the scheduler's default spreading across {lost}"
+    manifest = workload("Deployment", "app=web", f"{key} soft 1 app=web")
+    assert said("system-defaults-lost", manifest, index=known, policy=policy) == [text]
 
 
 def test_an_autoscaler_sets_the_replicas_that_are_left_out():

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
-from webhook.core.index.key_suggestions import ON_EVERY_NODE, intended
+from webhook.core.index.key_suggestions import ON_EVERY_NODE, intended, meant_by_bare, namesake
 from webhook.core.json_edits import Edit
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
@@ -165,11 +165,20 @@ def _lost_keys(template: Template, subject: Subject) -> list[str]:
     spec = template.template.pod_spec
     if ((template.replicas or 1) < _REPLICATED and subject.scaler is None) or _names_both(spec.constraints):
         return []
-    named = {each.topology_key for each in spec.constraints} | {
-        each.topology_key for each in spec.pod_anti_affinity.terms
-    }
-    keys = {intended(key) for key in named if key}
+    declared = (each.topology_key or "" for each in spec.constraints)
+    apart = (each.topology_key or "" for each in spec.pod_anti_affinity.terms)
+    keys = {*(_suggested_key(key, subject) for key in declared), *map(intended, apart)}
     return [key for key in _SPREAD_KEYS if key not in keys and _may_be_uneven(key, template, subject)]
+
+
+def _suggested_key(key: str, subject: Subject) -> str:
+    """The key that the rules about topologyKey suggest instead. A second constraint over it would be a duplicate."""
+    if (meant := intended(key)) != key or key in subject.policy.domains:
+        return meant
+    if (view := subject.nodes) is None:
+        return meant_by_bare(key) or key
+    place = namesake(key)
+    return place if key not in view.keys and place in view.keys else key
 
 
 def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix:
