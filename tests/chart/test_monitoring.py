@@ -139,10 +139,10 @@ def test_alerts_say_what_is_wrong_and_how_bad_it_is():
 
 def test_each_alert_names_its_line_of_the_page():
     """Only an address becomes `runbook_url`: dashboards make a link of it, and a relative one leads nowhere."""
-    page = (CHART.parents[1] / "docs" / "install.md").read_text()
+    page = (CHART.parents[1] / "docs" / "runbook.md").read_text()
     for values in ({"webhook": {"failurePolicy": "Fail"}}, CERT_MANAGER):
         for name, rule in rules(values).items():
-            assert rule["annotations"]["runbook"] == f"docs/install.md#{name.lower()}"
+            assert rule["annotations"]["runbook"] == f"docs/runbook.md#{name.lower()}"
             assert f'<a id="{name.lower()}"></a>{name}' in page, name
 
 
@@ -196,9 +196,11 @@ def test_a_certificate_that_should_have_been_renewed_is_told_of(certificates, se
     assert rule["expr"].endswith(f"- time() < {seconds}")
 
 
-def test_the_page_has_every_alert():
-    page = (CHART.parents[1] / "docs" / "install.md").read_text()
-    shown = {*re.findall(r"\bEvenspread\w+", page)}
+def test_the_page_has_every_alert_with_its_first_step():
+    page = (CHART.parents[1] / "docs" / "runbook.md").read_text()
+    rows = [line.split("|") for line in page.splitlines() if line.startswith('| <a id="evenspread')]
+    assert [names for _, names, *_, step, _ in rows if not step.strip()] == []
+    shown = {name for _, names, *_ in rows for name in re.findall(r"\bEvenspread\w+", names)}
     assert shown == {name for values in (ZERO, {"webhook": {"failurePolicy": "Fail"}}) for name in rules(values)}
 
 
