@@ -227,20 +227,20 @@ def without_a_zone(terminal: Terminal, cluster: Cluster) -> None:
 
 
 def mistaken(terminal: Terminal, cluster: Cluster, change: Callable[[str, str], str]) -> None:
-    terminal.say("## Make mistakes\n\n`plan` reports impossible numbers before you apply them:")
+    terminal.say("## Make mistakes\n\n`plan` finds faults before you apply them: caps that are too low, a misspelt key, a wrong number.")
     terminal.type(
         "sed 's/max-pod-in-zone: .*/max-pod-in-zone: \"3\"/' redis.yaml | evenspread plan - -n shop | tail -4",
         "sed 's/max-pod-in-zone/max-pods-in-zone/' redis.yaml | evenspread plan - -n shop | head -6",
         "sed 's/\"10\"/ten/' redis.yaml | evenspread plan - -n shop",
     )
-    terminal.say("kube-apiserver accepts impossible caps in the running group, and its status reports them:")
+    terminal.say("kube-apiserver accepts caps that are too low. The group's status reports them:")
     terminal.type(change("redis", '"caps":[{"topologyKey":"topology.kubernetes.io/zone","atMost":3}]'))
     cluster.says("Impossible", "CapExceeded")
     cluster.alarms()
     terminal.type(STATUS, WHY.format("redis"), "kubectl -n shop get events --field-selector reason=GroupCapExceeded")
-    terminal.say("kube-apiserver refuses an invalid share:")
+    terminal.say("kube-apiserver refuses a share above 1:")
     terminal.type(change("redis", '"caps":[{"topologyKey":"topology.kubernetes.io/zone","lessThan":"3/2"}]'))
-    terminal.say("Undo it, and create a second group for the same pods:")
+    terminal.say("Restore the caps from the ConfigMap, and create a second group for the same pods:")
     terminal.type(
         "evenspread plan redis.yaml -n shop -o manifest | kubectl apply -f -",
         "kubectl -n shop get sg redis -o yaml | sed 's/name: redis/name: other/' | kubectl create -f -",
@@ -248,7 +248,7 @@ def mistaken(terminal: Terminal, cluster: Cluster, change: Callable[[str, str], 
     cluster.says("ZoneByZone", "Held", "Delivered")
     cluster.says("Overlaps", name="other")
     terminal.type(STATUS, WHY.format("other"))
-    terminal.say("Select nothing:")
+    terminal.say("Misspell the selector of the second group, so that it selects no pods:")
     terminal.type(change("other", '"selector":{"matchLabels":{"app":"redsi"}}'))
     cluster.says("NothingSelected", name="other")
     terminal.type(STATUS, WHY.format("other"), "kubectl -n shop delete sg other")

@@ -55,6 +55,7 @@ class _RuleId(click.ParamType[str]):
         return [CompletionItem(rule.id, help=rule.title) for rule in BY_ID.values() if rule.id.startswith(incomplete)]
 
 
+_CURRENT_HELP = "Read the kubeconfig's current cluster, without changing it."
 _NAMESPACE_HELP = "Namespace of KIND/NAME, and of objects without a namespace."
 
 
@@ -135,10 +136,10 @@ def current_cluster_options(command: Callable[..., object]) -> Callable[..., obj
             selection=structs.replace(selection, cluster=True) if selection == ClusterSelection() else selection, **rest
         )
 
-    return cluster_options(named)
+    return cluster_options(named, f"{_CURRENT_HELP}  [default]")
 
 
-def cluster_options(command: Callable[..., object]) -> Callable[..., object]:
+def cluster_options(command: Callable[..., object], cluster_help: str = _CURRENT_HELP) -> Callable[..., object]:
     """Add --snapshot, --cluster, --kubeconfig, --context and --as, as the parameter ``selection``."""
 
     @functools.wraps(command)
@@ -158,7 +159,8 @@ def cluster_options(command: Callable[..., object]) -> Callable[..., object]:
             raise click.UsageError("--snapshot and a live cluster exclude each other: remove one of them")
         return command(selection=selection, **rest)
 
-    return _with(_CLUSTER, named)
+    cluster_option = click.option("--cluster", is_flag=True, help=cluster_help)
+    return _with((_SNAPSHOT, cluster_option, *_LIVE_CLUSTER), named)
 
 
 def _with(options: Iterable[Callable[[_Command], _Command]], command: _Command) -> _Command:
@@ -202,14 +204,14 @@ _LOOKING = (
     ),
 )
 
-_CLUSTER = (
-    click.option(
-        "--snapshot",
-        metavar="FILE",
-        type=click.Path(),
-        help="Read the cluster from a file: a snapshot, or output of kubectl (JSON, YAML).",
-    ),
-    click.option("--cluster", is_flag=True, help="Read the kubeconfig's current cluster, without changing it."),
+_SNAPSHOT = click.option(
+    "--snapshot",
+    metavar="FILE",
+    type=click.Path(),
+    help="Read the cluster from a file: a snapshot, or output of kubectl (JSON, YAML).",
+)
+
+_LIVE_CLUSTER = (
     click.option(
         "--kubeconfig",
         metavar="FILE",

@@ -36,6 +36,12 @@ NEED_CLUSTER = frozenset(rule.id for rule in RULES if rule.needs)
 # Every rule reports its findings, whatever its default mode.
 OPEN = replace(DENY, rules={rule.id: Mode.WARN for rule in RULES})
 
+# Findings that differ from the severity of their rule.
+OTHER_SEVERITY = {
+    "topology-key-typo": "medium for a bare name such as `zone`",
+    "unread-constraints": "high if the constraints surely reach no pod",
+}
+
 INDEX = """# Rules
 
 Each page shows a manifest that breaks the rule, the effect in your cluster, the fix, and the cases in which the rule
@@ -105,8 +111,8 @@ def sentence(text):
 def page(rule):
     """One rule as Markdown."""
     lines = [f"# {rule.id}", "", f"{sentence(rule.title)}.", ""]
-    lines += ["| severity | default mode | since |", "|---|---|---|"]
-    lines += [f"| {rule.severity} | {rule.mode} | {rule.since} |", ""]
+    lines += ["| severity | default mode | [rulesVersion](../configuration.md#the-file) |", "|---|---|---|"]
+    lines += [f"| {severity(rule)} | {rule.mode} | {rule.since} |", ""]
     if rule.highest_on_pods is not Mode.DENY:
         lines += ["It never denies Pods, scale requests or kube-system accounts.", ""]
     shown = example(rule.id)
@@ -128,6 +134,11 @@ def page(rule):
         lines += ["After the rollout, your nodes are:", "", *node_table(shown.after), ""]
     lines += ["## When the rule stays silent", "", *(f"- {each}" for each in SILENT[rule.id]), ""]
     return "\n".join(lines)
+
+
+def severity(rule):
+    """A rule's severity, and its exceptions."""
+    return f"{rule.severity}; {OTHER_SEVERITY[rule.id]}" if rule.id in OTHER_SEVERITY else str(rule.severity)
 
 
 def block(text):
@@ -192,7 +203,7 @@ def index():
         needs = "a cluster" if rule.id in NEED_CLUSTER else needs
         needs = "the object, on the command line" if rule.id in OFFLINE else needs
         needs = "a cluster for most findings" if rule in (CONFLICTS, TOO_WIDE) else needs
-        rows.append(f"| [{rule.id}]({rule.id}.md) | {rule.severity} | {rule.mode} | {needs} |")
+        rows.append(f"| [{rule.id}]({rule.id}.md) | {severity(rule)} | {rule.mode} | {needs} |")
     return INDEX + "\n".join(rows) + "\n"
 
 

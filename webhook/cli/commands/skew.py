@@ -68,7 +68,7 @@ def skew(*, all_namespaces: bool, watch: bool, output: str, selection: ClusterSe
     remaining pods, so the skew can be higher. The table marks such values with !.
 
     skew uses the constraints of each template. Templates without any have the constraints that the configuration
-    injects, else the scheduler's own defaults. skew reads the kubeconfig's current cluster unless you add --snapshot.
+    injects, else the scheduler's own defaults.
     """
     if watch and selection.snapshot is not None:
         raise click.UsageError("--watch needs a live cluster: remove --snapshot")

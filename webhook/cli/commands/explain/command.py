@@ -70,7 +70,7 @@ def explain(  # noqa: PLR0913 one parameter an option
     workload, or - for the standard input. For a workload, explain takes its oldest Pending pod, else its next pod.
 
     The answer is kube-scheduler's own, for one pod at this moment. The last line lists the parts that explain does not
-    evaluate. explain reads the kubeconfig's current cluster unless you add --snapshot.
+    evaluate.
     """
     _check_usage(words, all_pending=all_pending, all_namespaces=all_namespaces)
     collect_rarely()

@@ -61,7 +61,7 @@ def plan(*, files: tuple[str, ...], name: str, output: str, selection: ClusterSe
     Add the workloads of the group that the cluster lacks. Without FILE, plan takes the SpreadGroups of the namespace.
 
     Fields that the controller has stored for a group stay as long as they provably keep the caps and place all pods. A
-    note reports this. plan reads the kubeconfig's current cluster unless you add --snapshot. It changes nothing there.
+    note reports this. plan changes nothing in the cluster.
     """
     collect_rarely()
     # First the files, so that a mistyped file name is not reported as a fault of the kubeconfig.

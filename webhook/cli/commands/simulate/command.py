@@ -103,9 +103,11 @@ class SimulationRequest(Struct, frozen=True, kw_only=True):
 @click.option(
     "--states",
     type=click.IntRange(1),
+    metavar="N",
     default=_STATES,
     show_default=True,
-    help="Most states to search. A state is one distribution of pods over nodes. Raise it if the answer is unknown.",
+    help="Stop the search after N states. A state is one distribution of pods over nodes. "
+    "Raise it if the answer is unknown.",
 )
 @output_option("text", "json", "yaml")
 @current_cluster_options
@@ -138,7 +140,7 @@ def simulate(  # noqa: PLR0913 one parameter an option
     workload of the cluster. With --all, or with only an event such as --drain, simulate takes
     every workload with missing pods after the event.
 
-    simulate reads the kubeconfig's current cluster unless you add --snapshot. It changes nothing there.
+    simulate changes nothing in the cluster.
     """
     request = SimulationRequest(
         words=words,

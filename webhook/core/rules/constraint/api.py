@@ -60,7 +60,8 @@ def _errors(subject: Subject) -> Iterator[RuleAnswer]:
 
 
 _UNUSABLE = (
-    "In a custom resource, kube-apiserver accepts the field and refuses each of your pods. The only trace is an event."
+    "kube-apiserver refuses your Deployments with this error, but accepts this Rollout, a custom resource. It then "
+    "refuses each of its pods. You only see an event."
 )
 
 
@@ -90,12 +91,12 @@ _BY_FIELD: Mapping[str, Rule] = {
     "minDomains": _rule("min-domains", "minDomains must be positive and needs whenUnsatisfiable: DoNotSchedule"),
     "nodeAffinityPolicy": _rule("node-affinity-policy", "nodeAffinityPolicy must be Honor or Ignore"),
     "nodeTaintsPolicy": _rule("node-taints-policy", "nodeTaintsPolicy must be Honor or Ignore"),
-    "matchLabelKeys": _rule(
-        "match-label-keys", "matchLabelKeys needs a labelSelector, and label keys that it does not repeat"
-    ),
+    "matchLabelKeys": _rule("match-label-keys", "matchLabelKeys needs a labelSelector, and no key may be in both"),
     "labelSelector": _rule("label-selector", "labelSelector is not a valid selector"),
     "{topologyKey, whenUnsatisfiable}": _rule(
-        "duplicate-constraint", "two constraints have the same topologyKey and whenUnsatisfiable"
+        "duplicate-constraint",
+        "two constraints have the same topologyKey and whenUnsatisfiable",
+        f"{_UNUSABLE} You may have a hard and a soft constraint over the same key.",
     ),
 }
 WRONG_TYPE = _rule("wrong-type", "a field has a value of the wrong type")

@@ -132,11 +132,10 @@ UNREAD = Rule(
     severity=Severity.MEDIUM,
     mode=Mode.WARN,
     why=(
-        "In a wrong place, under a misspelt name, or in a kind unknown to the API server, constraints reach no pod. "
-        "The severity is then high, because kubectl refuses the object. In a kind unknown to evenspread, constraints "
-        "may reach your pods, but evenspread did not check them. Add the kind to `workloads` in the configuration. A "
-        "misspelt name in values of a chart (values file, HelmRelease, Application) is a finding too, because Helm "
-        "drops unused values."
+        "Constraints in a wrong place or under a misspelt name reach no pod, and kubectl refuses the object. The same "
+        "holds for a kind that no API server has. If only evenspread does not know the kind, your constraints may "
+        "work, but evenspread cannot check them. Add the kind to `workloads` in the configuration. In values of a "
+        "chart (values file, HelmRelease, Application), a misspelt name is a finding, because Helm drops unused values."
     ),
     ask_written=evaluate,
 )

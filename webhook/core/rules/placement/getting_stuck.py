@@ -75,10 +75,10 @@ ROLLOUT_STUCK = PlacementRule(
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
-        "Old pods count until they are gone. Your rollout can wait for a node that only its own progress would free. "
-        "The simulation lets the controller delete any old pod allowed by the strategy (for a StatefulSet, the highest "
-        "ordinal). Each new pod can go to any admitting node. Up to Kubernetes 1.36, a StatefulSet replaces one pod at "
-        "a time and ignores maxUnavailable."
+        "Old pods count until they are gone. A new pod can wait for the end of an old pod, while your rollout waits "
+        "for the new pod. The simulation deletes old pods in any order allowed by your strategy, and places each new "
+        "pod on any admitting node. A StatefulSet replaces its highest ordinal first. Up to Kubernetes 1.36, it "
+        "ignores maxUnavailable and replaces one pod at a time."
     ),
     needs=_NEEDS,
     of_template=_of_rollout,
