@@ -227,13 +227,15 @@ def without_a_zone(terminal: Terminal, cluster: Cluster) -> None:
 
 
 def mistaken(terminal: Terminal, cluster: Cluster, change: Callable[[str, str], str]) -> None:
-    terminal.say("## Make mistakes\n\n`plan` finds faults before you apply them: caps that are too low, a misspelt key, a wrong number.")
+    terminal.say(
+        "## Make mistakes\n\n`plan` finds faults before you apply them: too low caps, a misspelt key, a wrong number."
+    )
     terminal.type(
         "sed 's/max-pod-in-zone: .*/max-pod-in-zone: \"3\"/' redis.yaml | evenspread plan - -n shop | tail -4",
         "sed 's/max-pod-in-zone/max-pods-in-zone/' redis.yaml | evenspread plan - -n shop | head -6",
         "sed 's/\"10\"/ten/' redis.yaml | evenspread plan - -n shop",
     )
-    terminal.say("kube-apiserver accepts caps that are too low. The group's status reports them:")
+    terminal.say("kube-apiserver accepts too low caps. The group's status reports them:")
     terminal.type(change("redis", '"caps":[{"topologyKey":"topology.kubernetes.io/zone","atMost":3}]'))
     cluster.says("Impossible", "CapExceeded")
     cluster.alarms()
