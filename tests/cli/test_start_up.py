@@ -32,7 +32,6 @@ SERVERS = {
     "asyncio",
     "concurrent.futures",
     "cryptography",
-    "dataclasses",
     "gunicorn",
     "http.client",
     "prometheus_client",
