@@ -1,7 +1,7 @@
 # The image for who has a container engine: `make dist/wheel && docker build .`. Its files are made by the program that
 # makes them without one (image/build.py, `make image`), from the same locked packages and wheels.
 # Give the image that builds by digest in production: --build-arg BUILD_IMAGE=docker.io/library/debian@sha256:...
-ARG BUILD_IMAGE=docker.io/library/debian:12-slim
+ARG BUILD_IMAGE=docker.io/library/debian:13-slim
 
 FROM ${BUILD_IMAGE} AS build
 RUN apt-get update \

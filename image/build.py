@@ -137,7 +137,7 @@ def _interpreter(root: Path, *arguments: str) -> str:
     """What the interpreter of a root prints, run as a program of this machine, without what is set up for its own."""
     [libraries] = (root / "usr/lib").glob("*-linux-gnu")
     loader = libraries / _LOADERS[machine()]
-    python = [str(root / "usr/bin/python3.11"), "-P", "-S", "-B"]
+    python = [str(root / "usr/bin" / debian.PYTHON), "-P", "-S", "-B"]
     command = [str(loader), "--library-path", str(libraries), *python, *arguments]
     environment = {"PYTHONHOME": str(root / "usr"), "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603 ours

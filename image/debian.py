@@ -12,6 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from urllib.parse import unquote
 
+RELEASES = ("trixie", "bookworm")  # the release of the packages, and an older one with the same mirrors
+PYTHON = "python3.13"
 LOCK = Path(__file__).with_name("packages.lock")
 STATUS = Path("var/lib/dpkg/status.d")  # where scanners look in an image without dpkg
 _SITES = (
@@ -41,16 +43,14 @@ _LEFT_OUT = (
     "usr/lib/*/gconv*",
     "usr/lib/*/audit*",
     "usr/lib/valgrind*",
-    "usr/lib/python3.11/distutils*",
-    "usr/lib/python3.11/lib2to3*",
-    "usr/lib/python3.11/pydoc_data*",
-    "usr/lib/python3.11/lib-dynload/_curses*",
-    "usr/lib/python3.11/lib-dynload/_dbm*",
-    "usr/lib/python3.11/lib-dynload/_sqlite3*",
-    "usr/lib/python3.11/lib-dynload/nis*",
-    "usr/lib/python3.11/lib-dynload/readline*",
-    "usr/lib/python3.11/lib-dynload/*test*",
-    "usr/lib/python3.11/lib-dynload/xx*",
+    f"usr/lib/{PYTHON}/pydoc_data*",
+    f"usr/lib/{PYTHON}/test*",
+    f"usr/lib/{PYTHON}/lib-dynload/_curses*",
+    f"usr/lib/{PYTHON}/lib-dynload/_dbm*",
+    f"usr/lib/{PYTHON}/lib-dynload/_sqlite3*",
+    f"usr/lib/{PYTHON}/lib-dynload/readline*",
+    f"usr/lib/{PYTHON}/lib-dynload/*test*",
+    f"usr/lib/{PYTHON}/lib-dynload/xx*",
     "etc/cron*",
     "etc/default*",
     "etc/dpkg*",
@@ -125,14 +125,15 @@ def fetched(package: Package, cache: Path) -> bytes:
 
 @functools.cache
 def _site(suite: str) -> str:
-    """The address under which apt, as it is configured here, has a suite."""
+    """The address of a suite in apt's configuration. A mirror of an older release has the newer one too."""
     try:
-        said = subprocess.run(_SITES, capture_output=True, text=True, check=True).stdout  # noqa: S603 apt's own
+        targets = subprocess.run(_SITES, capture_output=True, text=True, check=True).stdout  # noqa: S603 apt's own
     except FileNotFoundError:
-        said = ""
-    for line in said.splitlines():
-        known, _, site = line.partition(" ")
-        if known == suite:
+        targets = ""
+    sites = dict(line.split(" ", 1) for line in targets.splitlines())
+    for release in RELEASES:
+        site = sites.get(suite.replace(RELEASES[0], release))
+        if site is not None:
             return site
     raise SystemExit(f"apt has no source of Debian's {suite}: its packages are fetched as apt is configured here")
 
@@ -152,7 +153,7 @@ def unpack(lock: Lock, cache: Path, root: Path) -> None:
         with tarfile.open(fileobj=io.BytesIO(members["control.tar"])) as opened:
             control = opened.extractfile("./control")
             status.write_bytes(b"" if control is None else control.read())
-    (root / "usr/bin/python3").symlink_to("python3.11")
+    (root / "usr/bin/python3").symlink_to(PYTHON)
     (root / "var").mkdir(exist_ok=True)
     (root / "var/run").symlink_to("/run")
     (root / "etc/passwd").write_text(_USERS)

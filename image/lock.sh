@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Pin the packages of packages.txt at what Debian 12 has today: architecture, SHA-256, suite and path of each file.
+# Pin the packages of packages.txt at what Debian 13 has today: architecture, SHA-256, suite and path of each file.
 #
 #   image/lock.sh >image/packages.lock
 #
-# They come from where apt gets Debian's suites on this machine; it checks Debian's signatures on the lists that the hashes
-# come from. Needs debian-archive-keyring, and no root: it has lists of its own.
+# Apt fetches them from this machine's source of Debian, of release 12 or 13: a mirror has both. It checks Debian's signatures
+# on the lists with the hashes. Needs debian-archive-keyring, and no root: it has lists of its own.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -13,8 +13,9 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$work"/{state/lists/partial,cache/archives/partial}
 touch "$work/status"
 apt-get indextargets --no-release-info --format='$(RELEASE) $(SITE)' "Created-By: Packages" "Component: main" |
-    grep -E '^bookworm(-updates|-security)? ' | sort -u >"$work/sites" || {
-    echo "image/lock.sh: apt has no source of Debian's bookworm here" >&2
+    sed -nE 's/^(trixie|bookworm)(-updates|-security)? /trixie\2 /p' | sort -u >"$work/sites"
+[ -s "$work/sites" ] || {
+    echo "image/lock.sh: apt has no source of Debian here" >&2
     exit 1
 }
 sed -E 's,^(\S+) (\S+)$,deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \2 \1 main,' "$work/sites" >"$work/sources.list"

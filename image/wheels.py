@@ -9,12 +9,14 @@ import sys
 import zipfile
 from pathlib import Path
 
-SITE = "usr/local/lib/python3.11/dist-packages"  # where Debian's Python looks for what Debian does not bring
+from image.debian import PYTHON
+
+SITE = f"usr/local/lib/{PYTHON}/dist-packages"  # where Debian's Python looks for what Debian does not bring
 _BIN = "usr/local/bin"
-_NEWEST_GLIBC = 36  # 2.36, of Debian 12
+_NEWEST_GLIBC = 41  # 2.41, of Debian 13
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 _PROGRAM = """\
-#!/usr/bin/python3.11 -P
+#!/usr/bin/{python} -P
 import sys
 
 from {module} import {function}
@@ -28,12 +30,14 @@ def fetched(lock: Path, architecture: str, cache: Path) -> list[Path]:
 
     Errors: SystemExit if one cannot be had.
     """
-    kept = cache / hashlib.sha256(lock.read_bytes()).hexdigest()[:16] / architecture
+    kept = cache / PYTHON / hashlib.sha256(lock.read_bytes()).hexdigest()[:16] / architecture
     if not (kept / "complete").exists():
         machine = _MACHINES[architecture]
         platforms = [f"manylinux_2_{minor}_{machine}" for minor in range(5, _NEWEST_GLIBC + 1)]
         chosen = [f"--platform={each}" for each in (*platforms, f"manylinux2014_{machine}", f"linux_{machine}")]
-        python = ["--implementation=cp", "--python-version=3.11", "--abi=cp311", "--abi=abi3", "--abi=none"]
+        release = PYTHON.removeprefix("python")
+        abi = f"--abi=cp{release.replace('.', '')}"
+        python = ["--implementation=cp", f"--python-version={release}", abi, "--abi=abi3", "--abi=none"]
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
         command += [
             "--only-binary=:all:",
@@ -78,5 +82,5 @@ def install_programs(wheel: Path, root: Path) -> None:
     for program, place in programs["console_scripts"].items():
         module, _, function = place.partition(":")
         file = root / _BIN / program
-        file.write_text(_PROGRAM.format(module=module, function=function))
+        file.write_text(_PROGRAM.format(python=PYTHON, module=module, function=function))
         file.chmod(0o755)

@@ -103,7 +103,7 @@ def test_every_package_is_locked_once(architecture):
     lock = debian.locked(architecture)
     assert sorted(package.name for package in lock.packages) == PACKAGES == sorted(set(PACKAGES))
     assert all(re.fullmatch(r"[0-9a-f]{64}", package.sha256) for package in lock.packages)
-    assert {package.suite for package in lock.packages} <= {"bookworm", "bookworm-updates", "bookworm-security"}
+    assert {package.suite for package in lock.packages} <= {"trixie", "trixie-updates", "trixie-security"}
     assert all(package.path.startswith("pool/") for package in lock.packages)
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT00:00:00Z", lock.date)
 
@@ -134,7 +134,7 @@ def deb(**files):
     return packed
 
 
-PACKAGE = debian.Package("amd64", hashlib.sha256(b"tool").hexdigest(), "bookworm", "pool/tool_1%2b1_amd64.deb")
+PACKAGE = debian.Package("amd64", hashlib.sha256(b"tool").hexdigest(), "trixie", "pool/tool_1%2b1_amd64.deb")
 
 
 def test_a_package_is_unpacked_as_dpkg_would_on_a_merged_system(tmp_path):
@@ -148,7 +148,7 @@ def test_a_package_is_unpacked_as_dpkg_would_on_a_merged_system(tmp_path):
                 "usr/share/doc/tool/changelog.gz": "4",
                 "usr/share/doc/tool/README": "5",
                 "usr/share/man/man1/tool.1": "6",
-                "usr/lib/python3.11/lib2to3/x.py": "7",
+                f"usr/lib/{debian.PYTHON}/pydoc_data/x.py": "7",
             }
         )
     )
@@ -162,12 +162,12 @@ def test_a_package_is_unpacked_as_dpkg_would_on_a_merged_system(tmp_path):
     assert debian.version_of(PACKAGE, tmp_path / "root") == "1:1+1"
 
 
-@pytest.fixture
-def archive(tmp_path, monkeypatch):
-    """A folder that apt takes for Debian's archive."""
+@pytest.fixture(params=debian.RELEASES)
+def archive(request, tmp_path, monkeypatch):
+    """A folder that apt takes for Debian's archive, of the release in ``request.param``."""
     if not shutil.which("apt-get"):
         pytest.skip("apt, which fetches the packages, is not on this machine")
-    (tmp_path / "sources.list").write_text(f"deb copy:{tmp_path}/archive bookworm main\n")
+    (tmp_path / "sources.list").write_text(f"deb copy:{tmp_path}/archive {request.param} main\n")
     settings = {"Dir::Etc::sourcelist": tmp_path / "sources.list", "Dir::Etc::sourceparts": "/dev/null"}
     (tmp_path / "apt.conf").write_text("".join(f'{name} "{value}";\n' for name, value in settings.items()))
     monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
@@ -199,8 +199,8 @@ def test_a_package_that_is_not_to_be_had_ends_it_with_what_to_do(archive, tmp_pa
 
 @pytest.mark.usefixtures("archive")
 def test_a_suite_that_apt_does_not_know_is_said(tmp_path):
-    with pytest.raises(SystemExit, match=r"^apt has no source of Debian's bookworm-updates: "):
-        debian.fetched(PACKAGE._replace(suite="bookworm-updates"), tmp_path / "cache")
+    with pytest.raises(SystemExit, match=r"^apt has no source of Debian's trixie-updates: "):
+        debian.fetched(PACKAGE._replace(suite="trixie-updates"), tmp_path / "cache")
 
 
 # -- running it
@@ -230,7 +230,7 @@ def test_arguments_take_the_place_of_the_images_own(tmp_path):
 
     assert command() == (*oci.ENTRYPOINT, *oci.COMMAND)
     assert command("--tmpfs", "/tmp", "--", "check", "--help") == (*oci.ENTRYPOINT, "check", "--help")  # noqa: S108
-    assert command("--entrypoint", "/usr/bin/python3.11") == ("/usr/bin/python3.11",)
+    assert command("--entrypoint", "/usr/bin/python3") == ("/usr/bin/python3",)
     asked = run.asked([str(tmp_path), "--bind", f"{tmp_path}:/run/x:rw", "--env", "A=b=c"])
     assert asked.mounts == (run.Mount(tmp_path, "/run/x", writable=True),)
     assert (asked.environment["A"], asked.user) == ("b=c", 65532)
@@ -238,4 +238,4 @@ def test_arguments_take_the_place_of_the_images_own(tmp_path):
 
 def test_programs_are_those_of_the_wheel():
     assert oci.ENTRYPOINT == ("/usr/local/bin/evenspread",)
-    assert wheels.SITE.startswith("usr/local/lib/python3.11/")
+    assert wheels.SITE.startswith(f"usr/local/lib/{debian.PYTHON}/")

@@ -24,7 +24,7 @@ REPOSITORY = pathlib.Path(__file__).parents[2]
 IMAGE = REPOSITORY / "dist" / "image"
 ROOT = IMAGE / "root"
 LAYOUT = IMAGE / "layout"
-INTERPRETER = "/usr/bin/python3.11"
+INTERPRETER = f"/usr/bin/{debian.PYTHON}"
 EXAMPLE = f"/{wheels.SITE}/evenspread/webhook/example"
 # Shells, package managers, compilers, and what fetches more of them.
 UNWANTED = re.compile(
@@ -96,7 +96,7 @@ def test_there_is_no_shell_no_package_manager_and_no_compiler(members):
     assert [name for name in programs if UNWANTED.fullmatch(name.rpartition("/")[2])] == []
     programs = {name for name in members if name.startswith(("usr/bin/", "usr/sbin/", "usr/local/bin/"))}
     ours = {"evenspread", "kubectl-evenspread", "kubectl_complete-evenspread"}
-    assert programs == {"usr/bin/python3", "usr/bin/python3.11", *(f"usr/local/bin/{name}" for name in ours)}
+    assert programs == {"usr/bin/python3", INTERPRETER.lstrip("/"), *(f"usr/local/bin/{name}" for name in ours)}
 
 
 def needed(file):
@@ -114,12 +114,12 @@ def needed(file):
 
 
 def test_every_library_is_there_and_every_package_is_needed():
-    files = [ROOT / INTERPRETER.lstrip("/"), *ROOT.rglob("*.cpython-311-*.so"), *ROOT.rglob("*.abi3.so")]
+    files = [ROOT / INTERPRETER.lstrip("/"), *ROOT.rglob("*.cpython-313-*.so"), *ROOT.rglob("*.abi3.so")]
     assert len(files) > 40
     used = set().union(*map(needed, files))
     owners = {each.name for each in (ROOT / debian.STATUS).iterdir()}
     libraries = {each.partition(":")[0] for each in owners if each.startswith("lib") and "python" not in each}
-    patterns = {"libc6": "libc.", "libgcc-s1": "libgcc_s.", "libssl3": "libssl.", "libbz2-1.0": "libbz2."}
+    patterns = {"libc6": "libc.", "libgcc-s1": "libgcc_s.", "libssl3t64": "libssl.", "libbz2-1.0": "libbz2."}
     patterns |= {name: f"{name.rstrip('0123456789')}." for name in libraries - patterns.keys()}
     unneeded = {name for name in libraries if not any(each.name.startswith(patterns[name]) for each in used)}
     assert unneeded == set()
@@ -137,7 +137,7 @@ def test_modules_of_the_program_are_compiled_and_of_the_wheel(members):
     assert len(sources) > 250
     for source in sources:
         place, _, name = source.rpartition("/")
-        assert f"{place}/__pycache__/{name.removesuffix('.py')}.cpython-311.pyc" in members
+        assert f"{place}/__pycache__/{name.removesuffix('.py')}.cpython-313.pyc" in members
     assert wheels.named(wheel)[0] == "evenspread"
 
 
