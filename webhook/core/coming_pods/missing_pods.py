@@ -177,7 +177,7 @@ def _unknown_steps(workload: Workload, strategy: Strategy) -> str:
 
 
 def _with_only(kept: Iterable[int], pod: Pod, index: ReadOnlyIndex) -> ReadOnlyIndex:
-    """Return the cluster with the pod on each of the nodes in these slots."""
+    """Return the cluster with a copy of the pod on the node of each slot in ``kept``."""
     for slot, pods in Counter(kept).items():
         index = with_pods(index, index.nodes.view().names[slot], [pod] * pods)
     return index

@@ -74,7 +74,7 @@ class Group(Struct, frozen=True, kw_only=True):
         return self.zone_key in self.never_share
 
     def shared_by(self, cap: Cap, selected: int) -> int:
-        """The number of pods behind the cap's fraction, if the cap's selector matches ``selected`` pods.
+        """The total number of pods for the cap's fraction, if the cap's selector matches ``selected`` pods.
 
         At least the number of shards: a selected role exists once per shard, even before its pod runs.
         """

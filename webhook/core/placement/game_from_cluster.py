@@ -239,7 +239,7 @@ class _Batches(Struct, frozen=True):
         return tuple(batch.pods + sum(batch.leaving.values()) for batch in self.batches)
 
     def only(self, number: int) -> Pods:
-        """The number 1 for this batch, and 0 for all other batches."""
+        """By batch, 1 for this batch and 0 for all others."""
         return tuple(int(each == number) for each in range(len(self.batches)))
 
     def meeting(self, *terms: Term) -> Pods:
@@ -259,7 +259,10 @@ class _Batches(Struct, frozen=True):
         return tuple(int(each.meta.namespace == namespace and selector.matches(each.labels)) for each in pods)
 
     def kept_apart(self) -> Iterator[tuple[int, str, Pods]]:
-        """Yield each batch with a topology key and the batches to avoid there. Terms of either batch count."""
+        """Yield each batch, a topology key, and the batches that must not share a domain with it.
+
+        The anti-affinity term may belong to either side.
+        """
         for number, batch in enumerate(self.batches):
             for term in batch.problem.neighbours.anti_affinity_terms:
                 met = self.meeting(term)

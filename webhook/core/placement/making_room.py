@@ -226,7 +226,10 @@ def _sizes(domains: int, most: int) -> Iterator[tuple[tuple[int, ...], int, int]
 
 
 def _fewest(helps: Callable[[int], bool], fewer: int, enough: int) -> None:
-    """Bisect between a number that fails and a number that helps. The last successful test leaves the result."""
+    """Find the lowest number that helps, by bisection. ``fewer`` fails and ``enough`` helps.
+
+    ``helps`` stores the result of each success. The last call is for the lowest number.
+    """
     last = enough
     while enough - fewer > 1:
         last = (fewer + enough) // 2

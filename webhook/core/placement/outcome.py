@@ -21,7 +21,7 @@ _COLUMNS_PER_STATE = 100  # This number of columns of two crossing keys takes as
 
 
 class Effort(Struct, frozen=True):
-    """The effort to spend before the outcome is unknown.
+    """The effort to spend on a simulation. Beyond it, the outcome is unknown.
 
     Limits are numbers, not seconds, so a repeated simulation returns the same outcome.
 

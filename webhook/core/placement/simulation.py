@@ -40,7 +40,7 @@ _64_BITS = 2**64 - 1
 def simulate_batches(
     batches: Sequence[PodBatch], index: ReadOnlyIndex, effort: Effort, rollout: RolloutRules | None = None
 ) -> Simulation:
-    """Simulate the batches with the cheapest strategy that decides.
+    """Simulate the batches. Use the cheapest method that can decide.
 
     Args:
         batches: The pods to place.

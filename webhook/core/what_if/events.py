@@ -44,9 +44,9 @@ class WhatIf(Struct, frozen=True, kw_only=True):
     Attributes:
         drain: Nodes to drain.
         delete: Nodes to delete.
-        lose: Groups of nodes to lose.
+        lose: Labelled nodes that fail, for example a zone.
         taints: Node names, each with its new taint.
-        added: The number of nodes to add to each group.
+        added: Labelled nodes to copy, each with the number of copies.
     """
 
     drain: tuple[str, ...] = ()

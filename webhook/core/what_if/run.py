@@ -176,7 +176,7 @@ class Run(Struct, frozen=True, kw_only=True):
             )
 
     def outcomes(self, what_if: WhatIf) -> Iterator[JointOutcome]:
-        """Yield only the verdicts after each event. Raises NotInClusterError."""
+        """Yield the verdict after each event, without explanations and suggestions. Raises NotInClusterError."""
         for _, moment in self._moments(what_if):
             yield self._played(moment.workloads)
 

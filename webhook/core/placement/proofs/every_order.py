@@ -196,7 +196,7 @@ def _fits(
     to_place: PodsToPlace,
     limits: Mapping[int, int],
 ) -> bool:
-    """Return the same as `fits`, if every open node is open to all pods."""
+    """Whether `fits` holds, if every open node is open to all pods."""
     open_, replicas = here.open, to_place.pods
     moving: list[ConstraintRoom] = []
     caps: list[tuple[ConstraintRoom, int]] = []
@@ -315,10 +315,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
             yield nodes, self.to_place.free + max(others, 1)
 
     def admitted_by(self, constraint: ConstraintRoom, top: int | None) -> bool:
-        """Whether a constraint admits all pods.
-
-        ``top`` is the most pods of a domain if the minimum is fixed.
-        """
+        """Whether the constraint admits all pods. ``top`` is the most pods of a domain if the minimum is fixed."""
         column, replicas = constraint.column, self.to_place.pods
         if self.to_place.free and top is None and self.everywhere:
             most = addable(constraint.cells, constraint.limit)

@@ -63,7 +63,7 @@ class Ordinals(Struct, frozen=True):
     room: Mapping[int, int]
 
     def to_place(self, replicas: int, *, anew: bool = False) -> PodsToPlace:
-        """The missing pods of the first ``replicas``, or all of them with ``anew``."""
+        """The missing pods among the first ``replicas`` pods. With ``anew``, all of these pods."""
         reachable = [pod.nodes for pod in self.pods[:replicas] if anew or not pod.runs]
         return PodsToPlace(Counter(nodes for nodes in reachable if nodes is not None), reachable.count(None))
 

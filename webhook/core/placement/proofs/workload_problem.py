@@ -48,7 +48,7 @@ MAX_HOME_DOMAINS = 64
 
 
 class Restriction(StrEnum):
-    """A reason against nodes, other than taints. `candidate_nodes` can ignore each reason."""
+    """A restriction of the pods' nodes, other than taints. `candidate_nodes` can ignore each restriction."""
 
     AFFINITY = "affinity"
     VOLUMES = "volumes"

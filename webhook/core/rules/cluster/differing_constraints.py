@@ -1,4 +1,4 @@
-"""Find two workloads with different constraints, if the constraints of each count the pods of both."""
+"""Find workloads that count each other's pods under different constraints."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -66,7 +66,7 @@ class _Differing(NamedTuple):
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """Yield a finding for each template with other terms than a workload counted together with its pods."""
+    """Yield a finding for each template that counts another workload's pods and is counted by it under other terms."""
     if subject.workload.is_pod or not any(has_conditions(placed.constraint.selector) for placed in subject.placed):
         return ()
     if (missing := subject.lacks()) is not None:
@@ -158,7 +158,7 @@ def _terms(constraint: SpreadConstraint) -> _Terms:
 
 
 def _group(mine: list[Placed], subject: Subject) -> Iterator[_Differing]:
-    """Yield each workload with other terms, if its constraints and ``mine`` both count the pods of both workloads."""
+    """Yield each workload with other terms, if ``mine`` count its pods and its terms count the template's pods."""
     labels, late = mine[0].template.template.labels, partial(may_be_added, subject.workload, in_template=False)
     # None if a label added later decides.
     selectors = {

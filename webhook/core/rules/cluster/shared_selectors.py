@@ -311,7 +311,7 @@ def _next_pods(placed: Placed, subject: Subject) -> Iterator[Pod]:
 
 
 def _numbers(pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other]) -> tuple[int, int] | None:
-    """Count the nodes admitting the pod, with and without the pods of the ``lacking`` workloads.
+    """Count the nodes that admit the pod: now, and without the pods of the ``lacking`` workloads.
 
     None if the nodes stay the same, or if a pod may belong to two of the workloads.
     """

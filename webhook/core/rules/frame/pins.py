@@ -148,7 +148,7 @@ def _term_values(term: NodeSelectorTerm, key: str) -> frozenset[str] | None:
 
 
 def _shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:
-    """Whether pod affinity forces all pods of only this workload into a single domain of the constraint's key."""
+    """Whether pod affinity forces all the workload's pods, and no other pods, into one domain of the key."""
     labels = placed.template.template.labels
     return any(
         _is_here(term, placed.constraint)

@@ -190,7 +190,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     @property
     def slow(self) -> bool:
-        """Whether the rule may run out of time without a report of its own. A dry run has one."""
+        """Whether a report is necessary if time runs out during the rule. A dry run reports this itself."""
         return bool(self.needs or self.uses) and Need.DRY_RUN not in self.needs
 
     def finding(self, placed: Placed, field: str, fix: Fix, *, summary: str, **texts: Unpack[_OtherFields]) -> Finding:

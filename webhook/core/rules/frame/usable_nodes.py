@@ -16,7 +16,7 @@ CAPPING_MIN_DOMAINS = 100_000
 
 
 class UsableNodes:
-    """The nodes for the pods of one template. ``spec`` includes the additions of the RuntimeClass."""
+    """The nodes for the pods of a template. ``spec`` is the pod spec with the additions of the RuntimeClass."""
 
     def __init__(self, subject: Subject, template: Template) -> None:
         index = subject.context.cluster

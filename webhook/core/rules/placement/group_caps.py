@@ -248,7 +248,7 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
 def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
     coming: PodsToPlace, others: Sequence[_Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
 ) -> Iterator[_Fullest | Reason]:
-    """Yield how full a domain gets if other workloads' missing pods come first, up to the cap."""
+    """Yield how full a domain gets if missing pods of other workloads are placed first, up to the cap."""
     before = min(most - held, sum(one.pods for each in others for one in each.batches))
     if before > _MOST_LED:
         yield Reason(f"unknown: {before} missing pods of other workloads are too many to place one by one")
