@@ -31,7 +31,17 @@ def checked(file):
     policy = path.with_suffix(".policy")
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main(["check", str(path), "-o", "json", *(["--config", str(policy)] if policy.exists() else [])])
+        code = main(
+            [
+                "check",
+                str(path),
+                "-o",
+                "json",
+                "--level",
+                "audit",
+                *(["--config", str(policy)] if policy.exists() else []),
+            ]
+        )
     rows = [row for row in json.loads(out.getvalue()) if "severity" in row]
     lines = [line for row in rows for line in told(row)]
     notes = err.getvalue().replace(f"{path}:", "").splitlines()

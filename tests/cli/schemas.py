@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from webhook.answers import audited, document, explained, planned, scanned, simulated
-from webhook.answers.audited import FindingEntry, SkippedRule, StateEntry
+from webhook.answers.audited import FindingEntry, HiddenEntry, SkippedRule, StateEntry
 from webhook.answers.explained import Explained
 from webhook.answers.planned import PlanDocument
 from webhook.answers.scanned import NamedWorkload, WorkloadDocument, WorkloadList
@@ -22,8 +22,8 @@ from webhook.core.scan.scanned import PublishedSkew
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = {"explain": Explained, "simulate": Simulated, "plan": PlanDocument}
 SKEW = (NamedWorkload, PublishedSkew)
-CHECK = (FindingEntry, SkippedRule)
-AUDIT = (*CHECK, *StateEntry.__args__)
+CHECK = (FindingEntry, HiddenEntry, SkippedRule)
+AUDIT = (FindingEntry, SkippedRule, *StateEntry.__args__)
 OF_CONSOLE = {"overview": Overview, "workloads": WorkloadList, "workload": WorkloadDocument, "whatIf": Simulated}
 PUBLISHED = ROOT / "docs" / "answers.schema.json"
 CONSOLE = ROOT / "webhook" / "console" / "api.schema.json"

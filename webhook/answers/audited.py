@@ -22,7 +22,13 @@ class CheckedObject(Document, frozen=True):
 
 
 class FindingEntry(Document, frozen=True, kw_only=True):
-    """A finding. ``source`` is Helm's template, ``waived`` the reason of an exemption."""
+    """A finding.
+
+    Attributes:
+        source: Helm's template.
+        more: The number of further findings, for a rule that is reported once per run.
+        waived: The reason of an exemption.
+    """
 
     file: str
     line: int
@@ -35,7 +41,16 @@ class FindingEntry(Document, frozen=True, kw_only=True):
     message: str
     fix: str
     source: str | UnsetType = UNSET
+    more: Count | UnsetType = UNSET
     waived: str | UnsetType = UNSET
+
+
+class HiddenEntry(Document, frozen=True):
+    """The number of a rule's findings below ``--level``."""
+
+    rule: str
+    level: str
+    hidden: Count
 
 
 class SkippedRule(Document, frozen=True):

@@ -8,6 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 from msgspec import Struct, structs
 
+from webhook.cli.checking.levels import Level
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.formats import FORMATS
 from webhook.cli.frame import Frame, today
@@ -26,11 +27,11 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 class ResultOptions(Struct, frozen=True, kw_only=True):
-    """The options for findings: --output, --report-api, --fail-on and --verbose."""
+    """The options for findings: --output, --report-api, --fail-on (None for never) and --verbose."""
 
     output: str
     report_api: str
-    fail_on: str
+    fail_on: Level | None
     verbose: bool = False
 
 
@@ -114,7 +115,8 @@ def result_options(*more: str) -> Callable[[Callable[..., object]], Callable[...
     def decorated(command: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(command)
         def with_results(*, output: str, report_api: str, fail_on: str, verbose: bool, **rest: object) -> object:
-            results = ResultOptions(output=output, report_api=report_api, fail_on=fail_on, verbose=verbose)
+            lowest = None if fail_on == _NEVER else Level(fail_on)
+            results = ResultOptions(output=output, report_api=report_api, fail_on=lowest, verbose=verbose)
             return command(results=results, **rest)
 
         return output_option(*FORMATS, *more, text="Format of the results.")(_with(_RESULTS, with_results))
@@ -222,6 +224,7 @@ _LIVE_CLUSTER = (
     click.option("--as", "user", metavar="USER", help="Read as this user (impersonation)."),
 )
 
+_NEVER = "never"
 _RESULTS = (
     click.option(
         "--report-api",
@@ -232,10 +235,10 @@ _RESULTS = (
     ),
     click.option(
         "--fail-on",
-        type=click.Choice(["high", "medium", "low", "never"]),
-        default="high",
+        type=click.Choice([*map(str, Level), _NEVER]),
+        default=str(Level.HIGH),
         show_default=True,
-        help="Lowest severity with exit code 1.",
+        help="Lowest level with exit code 1.",
     ),
     click.option(
         "-v",

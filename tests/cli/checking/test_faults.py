@@ -7,7 +7,8 @@ from faults import Raising, unfixable
 from manifest import workload
 from msgspec.structs import replace
 
-from webhook.cli.checking.results import ReviewFailure, RunResult, exit_code, print_failures
+from webhook.cli.checking.levels import Level, exit_code
+from webhook.cli.checking.results import ReviewFailure, RunResult, print_failures
 from webhook.cli.checking.run import examine_files
 from webhook.cli.checking.whole_cluster import examine_cluster
 from webhook.cli.exit_codes import Exit
@@ -48,8 +49,8 @@ def test_audit_keeps_the_report_on_the_whole_cluster(capsys):
     assert [(each.title, each.part, str(each.error)) for each in broken.failures] == [
         ("Deployment shop/cart", "the rule selector-too-wide", "broken on purpose")
     ]
-    assert (exit_code(whole, "high"), exit_code(broken, "high")) == (Exit.FINDINGS, Exit.OUR_FAULT)
-    assert exit_code(broken, "never") == Exit.OUR_FAULT
+    assert (exit_code(whole, Level.HIGH), exit_code(broken, Level.HIGH)) == (Exit.FINDINGS, Exit.OUR_FAULT)
+    assert exit_code(broken, None) == Exit.OUR_FAULT
     print_failures(broken.failures)
     assert capsys.readouterr().err == (
         "cluster.json: Deployment shop/cart: the rule selector-too-wide failed (RuntimeError: broken on purpose); "
@@ -81,7 +82,7 @@ def test_check_goes_on_after_an_object_that_nothing_can_be_done_with(capsys, mon
 
     result = examine_files(files, replace(FRAME, policy=_Unreadable()))
     assert [(each.part, each.title) for each in result.failures] == [("the review", "Deployment shop/cart")]
-    assert exit_code(result, "never") == Exit.OUR_FAULT
+    assert exit_code(result, None) == Exit.OUR_FAULT
     monkeypatch.setenv("EVENSPREAD_DEBUG", "1")
     print_failures(result.failures)
     told = capsys.readouterr().err
@@ -101,7 +102,7 @@ def test_a_fix_that_raises_is_a_fault_of_its_rule(monkeypatch):
     broken = examine_files(files, only)
     assert rules(broken) == rules(whole)
     assert [(each.title, each.part) for each in broken.failures] == [("Deployment shop/cart", "the rule max-skew")]
-    assert (exit_code(whole, "never"), exit_code(broken, "never")) == (Exit.FINE, Exit.OUR_FAULT)
+    assert (exit_code(whole, None), exit_code(broken, None)) == (Exit.FINE, Exit.OUR_FAULT)
 
 
 def test_no_failure_no_word(capsys):
@@ -123,4 +124,4 @@ def test_no_failure_no_word(capsys):
     ],
 )
 def test_our_fault_outweighs_the_inputs(result, expected):
-    assert exit_code(result, "high") is expected
+    assert exit_code(result, Level.HIGH) is expected

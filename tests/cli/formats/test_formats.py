@@ -255,7 +255,7 @@ def test_who_acts_on_a_finding(run, kind, ceiling, heads):
         "metadata": {"name": "web"},
         "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template},
     }
-    _, out, _ = run("check", "-", "--ceiling", ceiling, stdin=json.dumps(manifest).encode())
+    _, out, _ = run("check", "-", "--level", "audit", "--ceiling", ceiling, stdin=json.dumps(manifest).encode())
     assert dict(re.findall(r"^<stdin>:\S+ \w+ (\S+) \((.*)\)$", out, re.MULTILINE)) == heads
 
 

@@ -1,10 +1,13 @@
 """Texts of a finding in all output formats: its message, its fix and its consequence."""
 
-from webhook.cli.checking.results import Row
+from collections import Counter
+from collections.abc import Iterator
+
+from webhook.cli.checking.results import Row, RunResult
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
 from webhook.core.rules.rule_set import API_RULES, OFFLINE
-from webhook.core.text import one_line
+from webhook.core.text import one_line, plural
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_kind
 
 _MAX_CHARS = 4096  # of a text, since it can quote a field of any size
@@ -12,7 +15,8 @@ _MAX_CHARS = 4096  # of a text, since it can quote a field of any size
 
 def message(row: Row) -> str:
     """The finding with its numbers. For errors of kube-apiserver, its own message."""
-    return one_line(row.judged.finding.summary, _MAX_CHARS)
+    suffix = f"; {row.more:,} more like it in this run" if row.more else ""
+    return one_line(row.judged.finding.summary, _MAX_CHARS) + suffix
 
 
 def fix(row: Row) -> str:
@@ -20,17 +24,37 @@ def fix(row: Row) -> str:
     return one_line(row.judged.finding.fix or row.judged.finding.remedy, _MAX_CHARS)
 
 
+def is_refused(row: Row) -> bool:
+    """Whether kube-apiserver or kubectl refuses the object, with or without the webhook."""
+    built_in = group_kind(row.manifest.api_version, row.manifest.kind) in BUILT_IN_KINDS
+    return built_in and row.judged.finding.rule in _REFUSED
+
+
 def consequence(row: Row) -> str:
     """What happens to the object at admission: refused, denied, warned about, or recorded."""
-    manifest, judged = row.manifest, row.judged
-    built_in = group_kind(manifest.api_version, manifest.kind) in BUILT_IN_KINDS
-    if built_in and judged.finding.rule in API_RULES:
-        return "kube-apiserver refuses it"
-    if built_in and judged.finding.rule == UNKNOWN_FIELD.id:
-        return "kubectl refuses it"
-    if judged.finding.rule in OFFLINE:
-        return "the webhook does not review it"
-    return _CONSEQUENCES[judged.mode]
+    rule = row.judged.finding.rule
+    if is_refused(row):
+        return "kubectl refuses it" if rule == UNKNOWN_FIELD.id else "kube-apiserver refuses it"
+    return "the webhook does not review it" if rule in OFFLINE else _CONSEQUENCES[row.judged.mode]
+
+
+def hidden_lines(result: RunResult) -> Iterator[str]:
+    """Yield a line with the number of findings below the printed level, if there are any."""
+    counts = Counter[str]()
+    for hidden in result.hidden:
+        counts[hidden.level] += hidden.count
+    if not counts:
+        return
+    levels = [level for level in _LEVELS_BELOW_HIGH if level in counts]
+    total, pronoun = counts.total(), "it" if counts.total() == 1 else "them"
+    where = (
+        f" at {levels[0]} level" if len(levels) == 1 else f" ({', '.join(f'{counts[key]} {key}' for key in levels)})"
+    )
+    yield f"{plural(total, 'more finding')}{where}; --level {levels[-1]} shows {pronoun}"
+
+
+_LEVELS_BELOW_HIGH = ("medium", "low", "audit")  # high is never hidden
+_REFUSED = API_RULES | {UNKNOWN_FIELD.id}
 
 
 _CONSEQUENCES = {

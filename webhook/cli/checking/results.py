@@ -1,4 +1,4 @@
-"""The result of a check run: findings, faults of the input, skipped rules, and the exit code."""
+"""The result of a check run: findings, faults of the input, and skipped rules."""
 
 import os
 import traceback
@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from webhook.cli.exit_codes import Exit
 from webhook.cli.terminal import print_message
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.judging import JudgedFinding
@@ -39,11 +38,12 @@ def print_failures(failures: Sequence[ReviewFailure]) -> None:
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A finding and its field."""
+    """A finding and its field. ``more`` counts further findings, for a rule that is reported once per run."""
 
     manifest: Manifest
     judged: JudgedFinding
     place: FieldPosition
+    more: int = 0
 
     @property
     def severity(self) -> Severity:
@@ -64,11 +64,20 @@ class Gap(Struct, frozen=True):
     objects: int
 
 
+class HiddenFindings(Struct, frozen=True):
+    """The number of a rule's findings below the printed level."""
+
+    rule: str
+    level: str
+    count: int
+
+
 class RunResult(Struct, frozen=True, kw_only=True):
     """The result of a check run.
 
     Attributes:
         rows: The findings.
+        hidden: Findings that are not printed, by rule and level.
         faults: Faults of the input.
         gaps: Rules that were not evaluated.
         failures: Bugs.
@@ -83,6 +92,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
     """
 
     rows: tuple[Row, ...] = ()
+    hidden: tuple[HiddenFindings, ...] = ()
     faults: tuple[InputFault, ...] = ()
     gaps: tuple[Gap, ...] = ()
     failures: tuple[ReviewFailure, ...] = ()
@@ -100,24 +110,3 @@ class RunResult(Struct, frozen=True, kw_only=True):
     def objects(self) -> int:
         """The number of API objects."""
         return sum(self.kinds.values())
-
-
-_RANKS = {Severity.LOW: 1, Severity.MEDIUM: 2, Severity.HIGH: 3}
-
-
-def rank(severity: Severity) -> int:
-    """1 for low to 3 for high."""
-    return _RANKS[severity]
-
-
-def exit_code(result: RunResult, fail_on: str) -> Exit:
-    """The exit code. Bugs outweigh unreadable input, which outweighs findings from severity ``fail_on``."""
-    if result.failures:
-        return Exit.OUR_FAULT
-    if any(fault.fatal for fault in result.faults):
-        return Exit.UNREADABLE
-    if fail_on == "never":
-        return Exit.FINE
-    least = rank(Severity(fail_on))
-    counted = (row for row in result.rows if not row.waived)
-    return Exit.FINDINGS if any(rank(row.severity) >= least for row in counted) else Exit.FINE

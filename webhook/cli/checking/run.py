@@ -21,7 +21,7 @@ from webhook.cli.checking.input_objects import (
     spread_groups,
 )
 from webhook.cli.checking.patches import read_patch
-from webhook.cli.checking.results import Gap, ReviewFailure, Row, RunResult, rank
+from webhook.cli.checking.results import Gap, ReviewFailure, Row, RunResult
 from webhook.cli.cluster_source import add_to_index
 from webhook.cli.frame import Frame
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
@@ -230,7 +230,7 @@ class CheckRun:
             if not manifest.file.startswith(PIPES):
                 rows.remove(wrong_type)
         # Worst first, then in the order of the text. The sort is stable and keeps the order of rules.
-        self.rows += sorted(rows, key=lambda row: (-rank(row.severity), row.place.line, row.place.column))
+        self.rows += sorted(rows, key=lambda row: (row.severity.rank, row.place.line, row.place.column))
         # A fact missing for several constraints of an object counts once.
         gaps = [gap for gap in examined.not_evaluated if not frame.rules or gap.rule in frame.rules]
         self._gaps.update({(gap.rule, gap.missing) for gap in gaps})

@@ -5,7 +5,7 @@ Source: docs.github.com, workflow commands for GitHub Actions, ``::error``.
 
 from collections.abc import Iterator
 
-from webhook.cli.checking.finding_text import fix, message
+from webhook.cli.checking.finding_text import fix, hidden_lines, message
 from webhook.cli.checking.results import RunResult
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line
@@ -31,6 +31,7 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
         if row.manifest.source and row.manifest.file == STDIN_NAME:
             where = row.manifest.source, 0, 0
         yield _command(_COMMANDS[row.severity], *where, title, text)
+    yield from (f"{line}\n" for line in hidden_lines(result))  # plain text of the job's log
 
 
 def _command(name: str, file: str, line: int, column: int, title: str, text: str) -> str:  # noqa: PLR0913, PLR0917 the command's own fields

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import UNSET
 
-from webhook.answers.audited import CheckedObject, FindingEntry, SkippedRule, StateEntry, state_entries
+from webhook.answers.audited import CheckedObject, FindingEntry, HiddenEntry, SkippedRule, StateEntry, state_entries
 from webhook.cli.checking.finding_text import fix, message
 from webhook.cli.checking.results import Row, RunResult
 from webhook.core.yaml_text import block
@@ -28,8 +28,9 @@ def as_values(result: RunResult) -> list[dict[str, object]]:
     return values
 
 
-def _entries(result: RunResult) -> Iterator[FindingEntry | SkippedRule | StateEntry]:
+def _entries(result: RunResult) -> Iterator[FindingEntry | HiddenEntry | SkippedRule | StateEntry]:
     yield from map(_finding, result.rows)
+    yield from (HiddenEntry(rule=entry.rule, level=entry.level, hidden=entry.count) for entry in result.hidden)
     yield from (SkippedRule(rule=gap.rule, not_evaluated=gap.missing, objects=gap.objects) for gap in result.gaps)
     if result.scan is not None:
         yield from state_entries(result.scan)
@@ -52,5 +53,6 @@ def _finding(row: Row) -> FindingEntry:
         message=message(row),
         fix=fix(row),
         source=manifest.source or UNSET,
+        more=row.more or UNSET,
         waived=judged.waived or UNSET,
     )

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 import msgspec
 
 from webhook.answers.scanned import scan_numbers
-from webhook.cli.checking.finding_text import fix, message
+from webhook.cli.checking.finding_text import fix, hidden_lines, message
 from webhook.cli.checking.results import Row, RunResult
 from webhook.core.text import one_line
 
@@ -17,7 +17,7 @@ from webhook.core.text import one_line
 def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
     """Render a suite. Clean workloads pass, findings fail, exempted findings are skipped.
 
-    Rules that were not evaluated are in the suite's output.
+    Hidden findings and rules that were not evaluated are in the suite's output.
     """
     cases = [
         *(_case(file, name, "") for file, name in result.clean),
@@ -37,8 +37,11 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
     yield f'<testsuites {counts}>\n<testsuite name="evenspread" {counts}>\n'
     yield from _properties(result)
     yield from cases
-    if result.gaps:
-        lines = (one_line(f"{gap.rule}: not evaluated, {gap.missing}", 1024) for gap in result.gaps)
+    lines = [
+        *hidden_lines(result),
+        *(one_line(f"{gap.rule}: not evaluated, {gap.missing}", 1024) for gap in result.gaps),
+    ]
+    if lines:
         text = _text("\n".join(lines))
         yield f"<system-out>{text}</system-out>\n"
     yield "</testsuite>\n</testsuites>\n"

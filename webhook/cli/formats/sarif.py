@@ -32,9 +32,14 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
         "invocations": [{"executionSuccessful": not fatal, "toolExecutionNotifications": [*map(_notification, fatal)]}],
         "results": [_result(row) for row in result.rows],
     }
+    # Totals belong to no line of a file, so they are properties.
+    totals = dict[str, object]()
     if result.scan is not None:
-        # Cluster totals belong to no line of a file, so they are properties.
-        run["properties"] = {"evenspread": scan_numbers(result.scan)}
+        totals["evenspread"] = scan_numbers(result.scan)
+    if result.hidden:
+        totals["hiddenFindings"] = {f"{entry.rule} ({entry.level})": entry.count for entry in result.hidden}
+    if totals:
+        run["properties"] = totals
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     yield msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"
 

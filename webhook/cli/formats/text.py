@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from webhook.cli.checking.finding_text import consequence, fix, message
+from webhook.cli.checking.finding_text import consequence, fix, hidden_lines, message
 from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.color import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.budget import Missing
@@ -77,6 +77,7 @@ def run_summary(result: RunResult, paint: Paint, *, verbose: bool = False) -> st
         findings = paint("no findings", GREEN)
     exempted = len(result.rows) - len(counted)
     lines = [f"{totals}: {findings}" + (f", {exempted} exempted" if exempted else "")]
+    lines += hidden_lines(result)
     lines += [paint(line, DIM) for line in gap_lines(result, verbose=verbose)]
     if incomplete := unread(result):
         lines.append(paint(incomplete, RED))

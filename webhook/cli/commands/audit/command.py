@@ -7,7 +7,8 @@ from functools import partial
 import click
 from msgspec import structs
 
-from webhook.cli.checking.results import exit_code, print_failures
+from webhook.cli.checking.levels import exit_code
+from webhook.cli.checking.results import print_failures
 from webhook.cli.checking.whole_cluster import examine_cluster, stated_moment, stated_version
 from webhook.cli.color import has_color
 from webhook.cli.formats import renderer

@@ -6,7 +6,8 @@ from itertools import chain
 
 import click
 
-from webhook.cli.checking.results import exit_code, print_failures
+from webhook.cli.checking.levels import Level, Levels, exit_code, levels, selected
+from webhook.cli.checking.results import print_failures
 from webhook.cli.checking.run import examine_files
 from webhook.cli.color import has_color
 from webhook.cli.commands.check.kustomize import built
@@ -19,7 +20,6 @@ from webhook.cli.options import ResultOptions, cluster_options, result_options, 
 from webhook.cli.terminal import print_faults, print_results
 from webhook.core.policy.options import DefaultsMode
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.frame.rule import Severity
 from webhook.core.scheduler.profile import DefaultingType
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import STDIN, File, read_files
@@ -59,13 +59,18 @@ class _Check(click.Command):
     "--fix",
     type=click.Choice(["some", "all"]),
     metavar="[=all]",
-    help="Print fixes of high and medium severity as a diff, then the remaining findings. --fix=all includes low "
-    "severity.",
+    help="Print fixes of levels high and medium as a diff, then the remaining findings. --fix=all includes all levels.",
 )
 @click.option(
     "--add-defaults",
     is_flag=True,
     help="Print a diff that adds the configured defaults to workloads without constraints.",
+)
+@click.option(
+    "--level",
+    type=click.Choice([*map(str, Level)]),
+    help="Lowest printed level. audit adds findings that the webhook only records.  [default: low; audit with --rule "
+    "and -o report]",
 )
 @click.option("--write", is_flag=True, help="Write the changes of --fix or --add-defaults into the files.")
 @result_options()
@@ -79,6 +84,7 @@ def check(  # noqa: PLR0913 one parameter an option
     kustomized: tuple[str, ...],
     fix: str | None,
     add_defaults: bool,
+    level: str | None,
     write: bool,
     results: ResultOptions,
     frame: Frame,
@@ -98,6 +104,8 @@ def check(  # noqa: PLR0913 one parameter an option
         raise click.UsageError("add the manifests to check: files, directories, patterns, or - for the standard input")
     collect_rarely()
     progress = Progress()
+    named_levels = bool(frame.rules) or results.output == "report"
+    chosen = levels(level, fix, results.fail_on, named=named_levels)
     if fix or add_defaults or write:
         if kustomized:
             raise click.UsageError(
@@ -106,16 +114,16 @@ def check(  # noqa: PLR0913 one parameter an option
         _check_usage(named, frame.policy, fix=fix, add_defaults=add_defaults, write=write, output=results.output)
         whole = _with_cluster(frame, selection, progress)
         progress.close()
-        code = _change(read_files(named, ignore), whole, fix=fix, write=write, fail_on=results.fail_on)
+        code = _change(read_files(named, ignore), whole, chosen, fix=fix is not None, write=write)
         click.get_current_context().exit(code)
     read = chain(read_files(named, ignore), built(kustomized))
-    result = examine_files(read, _with_cluster(frame, selection, progress), progress=progress)
+    result = selected(examine_files(read, _with_cluster(frame, selection, progress), progress=progress), chosen.shown)
     progress.close()
     print_faults(result.faults, verbose=results.verbose)
     render = renderer(results.output, results.report_api, verbose=results.verbose)
     print_results(render(result, color=has_color(sys.stdout)))
     print_failures(result.failures)
-    click.get_current_context().exit(exit_code(result, results.fail_on))
+    click.get_current_context().exit(exit_code(result, chosen.fail_on))
 
 
 def _with_cluster(frame: Frame, selection: ClusterSelection, progress: Progress) -> Frame:
@@ -152,13 +160,12 @@ def _check_usage(  # noqa: PLR0913 one parameter an option
         )
 
 
-def _change(files: Iterable[File | InputFault], frame: Frame, *, fix: str | None, write: bool, fail_on: str) -> Exit:
+def _change(files: Iterable[File | InputFault], frame: Frame, chosen: Levels, *, fix: bool, write: bool) -> Exit:
     """Print the changes as a diff, or write them."""
     if fix:
         from webhook.cli.commands.check.fix import fix_files  # noqa: PLC0415 each alone is quicker to load
 
-        lowest = Severity.LOW if fix == "all" else Severity.MEDIUM
-        return fix_files(files, frame, lowest=lowest, write=write, fail_on=fail_on)
+        return fix_files(files, frame, chosen, write=write)
     from webhook.cli.commands.check.add_defaults import add_defaults  # noqa: PLC0415 as above
 
     return add_defaults(files, frame, write=write)

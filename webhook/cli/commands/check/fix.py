@@ -10,14 +10,15 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.cli.checking.finding_text import fix, message
-from webhook.cli.checking.results import Row, RunResult, exit_code, print_failures, rank
+from webhook.cli.checking.finding_text import fix, hidden_lines, message
+from webhook.cli.checking.levels import Level, Levels, exit_code, level_of, selected
+from webhook.cli.checking.results import Row, RunResult, print_failures
 from webhook.cli.checking.run import CheckRun, examine_files, with_input_objects
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
 from webhook.cli.terminal import disarm, print_faults, print_message, print_results
 from webhook.core.json_edits import marked, without_gone
-from webhook.core.rules.frame.rule import Finding, Severity
+from webhook.core.rules.frame.rule import Finding
 from webhook.core.text import one_line, plural
 from webhook.manifests.editing.atomic_write import written
 from webhook.manifests.editing.document_text import UneditableError
@@ -55,15 +56,15 @@ class Mending(Struct, frozen=True):
     refused: tuple[tuple[Row, str], ...]
 
 
-def mend(files: Iterable[File], frame: Frame, *, lowest: Severity) -> Mending:
-    """Fix the findings of the requested rules from this severity, except exempted ones."""
+def mend(files: Iterable[File], frame: Frame, *, lowest: Level) -> Mending:
+    """Fix the findings of the requested rules from this level, except exempted ones."""
     refused: list[tuple[Row, str]] = []
     read = [*files]
     frame = with_input_objects(frame, read)
     return Mending(tuple(_mended(file, frame, lowest, refused) for file in read), tuple(refused))
 
 
-def _mended(file: File, frame: Frame, lowest: Severity, refused: list[tuple[Row, str]]) -> Mended:
+def _mended(file: File, frame: Frame, lowest: Level, refused: list[tuple[Row, str]]) -> Mended:
     data, pieces, fixed = file.data, Pieces.of(file.data), list[Row]()
     for _ in range(_MAX_FIX_ROUNDS):
         content = [*read_manifests(file.name, data)]
@@ -93,12 +94,12 @@ class _Offer(Struct, frozen=True):
     rows: tuple[Row, ...]
 
 
-def _fixable(manifest: Manifest, frame: Frame, lowest: Severity) -> list[Row]:
+def _fixable(manifest: Manifest, frame: Frame, lowest: Level) -> list[Row]:
     """The findings of an object with edits."""
     run = CheckRun()
     run.examine(manifest, frame)
     offered = [row for row in run.rows if row.judged.finding.edits and not row.waived]
-    return [row for row in offered if rank(row.severity) >= rank(lowest)]
+    return [row for row in offered if level_of(row).rank <= lowest.rank]
 
 
 def _offer(
@@ -151,10 +152,10 @@ _DEFAULT_REASON = "there are several possible changes"
 _UNDONE = "another fix changes the same field"
 
 
-def fix_files(files: Iterable[File | InputFault], frame: Frame, *, lowest: Severity, write: bool, fail_on: str) -> Exit:
+def fix_files(files: Iterable[File | InputFault], frame: Frame, chosen: Levels, *, write: bool) -> Exit:
     """Print the fixes as a diff, or write them. Then list the remaining findings."""
     read = [*files]
-    mending = mend((file for file in read if isinstance(file, File)), frame, lowest=lowest)
+    mending = mend((file for file in read if isinstance(file, File)), frame, lowest=chosen.fixed)
     changed = [mended for mended in mending.files if mended.after != mended.file.data]
     unwritten: list[InputFault] = []
     if write:
@@ -172,7 +173,7 @@ def fix_files(files: Iterable[File | InputFault], frame: Frame, *, lowest: Sever
         ),
     ]
     # Examine the fixed files: a fix can reveal another finding.
-    left = examine_files(after, frame)
+    left = selected(examine_files(after, frame), chosen.shown)
     print_faults([*left.faults, *unwritten])
     reasons = {_identity(row): reason for row, reason in mending.refused} | {
         _identity(row): "the file was not written"
@@ -180,12 +181,14 @@ def fix_files(files: Iterable[File | InputFault], frame: Frame, *, lowest: Sever
         if mended.file.name in failed
         for row in mended.rows
     }
-    for line in _left(left, reasons, lowest):
+    for line in _left(left, reasons, chosen.fixed):
         print_message(line)
     done = [mended for mended in changed if mended.file.name not in failed]
     click.echo(_summary(done, left, write=write), err=True)
+    for line in hidden_lines(left):
+        click.echo(line, err=True)
     print_failures(left.failures)
-    code = exit_code(left, fail_on)
+    code = exit_code(left, chosen.fail_on)
     if code == Exit.FINE and (unwritten or (changed and not write)):
         return Exit.FINDINGS
     return code
@@ -201,7 +204,7 @@ def _written(files: Iterable[Mended], unwritten: list[InputFault]) -> Iterator[s
             yield f"{_place(row)}: fixed {row.judged.finding.rule}: {row.manifest.title}: {fix(row)}\n"
 
 
-def _left(result: RunResult, reasons: Mapping[tuple[str, str, str, str], str], lowest: Severity) -> Iterator[str]:
+def _left(result: RunResult, reasons: Mapping[tuple[str, str, str, str], str], lowest: Level) -> Iterator[str]:
     """Yield a line for each remaining finding, with its fix and why it was not applied."""
     for row in result.rows:
         if row.waived:
@@ -209,8 +212,8 @@ def _left(result: RunResult, reasons: Mapping[tuple[str, str, str, str], str], l
         finding = row.judged.finding
         if not finding.edits:
             reason = f"by hand: {finding.by_hand or _DEFAULT_REASON}"
-        elif rank(row.severity) < rank(lowest):
-            reason = f"severity {row.severity}: use --fix=all"
+        elif level_of(row).rank > lowest.rank:
+            reason = f"level {level_of(row)}: use --fix=all"
         else:
             reason = f"by hand: {reasons.get(_identity(row), _UNDONE)}"
         todo = f"; fix ({reason}): {fix(row)}" if fix(row) else ""

@@ -1,0 +1,106 @@
+"""Levels of findings. ``--level`` decides which are printed, ``--fail-on`` which ones fail the run."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.cli.checking.finding_text import is_refused
+from webhook.cli.checking.results import HiddenFindings, Row, RunResult
+from webhook.cli.exit_codes import Exit
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.cluster.effect import DEFAULTS_LOST
+
+# It holds for nearly every workload with constraints, so one finding is enough.
+_ONCE_PER_RUN = frozenset({DEFAULTS_LOST.id})
+
+
+class Level(StrEnum):
+    """The severity of a finding, or ``audit`` for a finding that the webhook only records. Highest first."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    AUDIT = "audit"
+
+    @property
+    def rank(self) -> int:
+        """0 for the highest."""
+        return [*Level].index(self)
+
+
+def level_of(row: Row) -> Level:
+    """The level of a finding, and of an exempted one without its exemption."""
+    mode = row.judged.configured if row.waived else row.judged.mode
+    return Level.AUDIT if mode is Mode.AUDIT and not is_refused(row) else Level(row.severity)
+
+
+class Levels(Struct, frozen=True, kw_only=True):
+    """The lowest printed, fixed and failing level of a run. ``fail_on`` is None for never."""
+
+    shown: Level
+    fixed: Level
+    fail_on: Level | None
+
+
+def levels(level: str | None, fix: str | None, fail_on: Level | None, *, named: bool) -> Levels:
+    """The levels of a run. A failing finding is always printed.
+
+    Args:
+        level: The option --level. None for the default.
+        fix: The option --fix: ``some``, ``all`` or None.
+        fail_on: The option --fail-on. None for never.
+        named: Whether the user named rules or wants reports, which have all levels.
+    """
+    shown = Level(level) if level else Level.AUDIT if named else Level.LOW
+    if fail_on is not None:
+        shown = max(shown, fail_on, key=lambda choice: choice.rank)
+    return Levels(shown=shown, fixed=Level.MEDIUM if fix == "some" and not named else Level.AUDIT, fail_on=fail_on)
+
+
+def selected(result: RunResult, lowest: Level) -> RunResult:
+    """Keep the findings from a level on, and count the others. A workload with hidden findings only is clean."""
+    rows = [*_merged(result.rows)]
+    shown = tuple(row for row in rows if level_of(row).rank <= lowest.rank)
+    hidden = [row for row in rows if level_of(row).rank > lowest.rank]
+    counts = Counter((row.judged.finding.rule, level_of(row)) for row in hidden if not row.waived)
+    unclean = {_workload(row) for row in shown}
+    clean = dict.fromkeys(workload for row in hidden if (workload := _workload(row)) not in unclean)
+    return replace(
+        result,
+        rows=shown,
+        hidden=tuple(HiddenFindings(rule, level, count) for (rule, level), count in counts.items()),
+        clean=(*result.clean, *clean),
+    )
+
+
+def _workload(row: Row) -> tuple[str, str]:
+    return row.manifest.file, row.manifest.title
+
+
+def _merged(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the findings, but only the first one of a rule that is reported once per run."""
+    rows = [*rows]
+    counts = Counter(row.judged.finding.rule for row in rows if not row.waived)
+    seen = set[str]()
+    for row in rows:
+        rule = row.judged.finding.rule
+        if rule not in _ONCE_PER_RUN or row.waived:
+            yield row
+        elif rule not in seen:
+            seen.add(rule)
+            yield replace(row, more=counts[rule] - 1)
+
+
+def exit_code(result: RunResult, fail_on: Level | None) -> Exit:
+    """The exit code. Bugs outweigh unreadable input, which outweighs findings from level ``fail_on``."""
+    if result.failures:
+        return Exit.OUR_FAULT
+    if any(fault.fatal for fault in result.faults):
+        return Exit.UNREADABLE
+    if fail_on is None:
+        return Exit.FINE
+    failing = (row for row in result.rows if not row.waived and level_of(row).rank <= fail_on.rank)
+    return Exit.FINDINGS if any(failing) else Exit.FINE
