@@ -1,4 +1,7 @@
-"""Writes rules' ids and defaults into the schema, and from it the page: ``python tests/config/reference.py``."""
+"""Writes rules' ids and defaults into the schema, and from it the page and the editors' schema.
+
+Run ``python tests/config/reference.py``.
+"""
 
 import json
 import re
@@ -16,6 +19,7 @@ from webhook.core.rules.rule_set import RULES
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "configuration.md"
 SCHEMA = ROOT / "webhook" / "config" / "policy.schema.json"
+EDITORS = ROOT / "docs" / "evenspread.schema.json"
 
 # Mappings that stand in many places are explained once, by these names.
 SHARED = {
@@ -46,7 +50,8 @@ ceiling: warn
 
 - [example-policy.yaml](example-policy.yaml) has every field with a comment.
 - `evenspread check FILE` checks your file.
-- Editors with JSON Schema support complete and check it with `webhook/config/policy.schema.json`.
+- [Your editor](schemas.md#your-editor) completes and checks it with [evenspread.schema.json](evenspread.schema.json).
+- Commands find it as [`evenspread.yaml`](cli/config-file.md) in your repository.
 
 ## Faults
 
@@ -114,6 +119,29 @@ SETTINGS
 A field without a default and without *required* is absent until you set it. `schedulerConfiguration` applies where
 evenspread places one pod: in `explain`, and for bare pods at admission.
 """
+
+
+def editors_schema(part=None):
+    """The schema in the form of JSON Schema Store: draft 7, without keywords beside a reference, and without our own."""
+    if part is None:
+        head = {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "$id": "https://json.schemastore.org/evenspread.json",
+        }
+        rest = editors_schema({name: value for name, value in schema().items() if name not in {"$schema", "$id"}})
+        return {**head, **rest}
+    if isinstance(part, list):
+        return [editors_schema(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    kept = {
+        name.replace("$defs", "definitions"): editors_schema(value) for name, value in part.items() if name[:2] != "x-"
+    }
+    if isinstance(reference := kept.get("$ref"), str):
+        target = {"$ref": reference.replace("#/$defs/", "#/definitions/")}
+        del kept["$ref"]
+        return {**kept, "allOf": [target]} if kept else target
+    return kept
 
 
 def with_rules(text):
@@ -219,3 +247,4 @@ if __name__ == "__main__":
     SCHEMA.write_text(with_defaults(with_rules(SCHEMA.read_text(encoding="utf-8"))), encoding="utf-8")
     schema.cache_clear()
     PAGE.write_text(page(), encoding="utf-8")
+    EDITORS.write_text(json.dumps(editors_schema(), indent=2) + "\n", encoding="utf-8")

@@ -1,5 +1,10 @@
+import json
+import re
+
+import pytest
 import yaml
-from config.reference import PAGE, SCHEMA, page, with_defaults, with_rules
+from config.reference import EDITORS, PAGE, ROOT, SCHEMA, editors_schema, page, with_defaults, with_rules
+from jsonschema import Draft7Validator
 
 from webhook.config import ConfigError, load_policy, parse_policy
 from webhook.config.schema_checks import fields, schema
@@ -76,3 +81,38 @@ def test_the_defaults_in_the_schema_are_those_of_the_policy():
 
 def test_every_field_is_described():
     assert [path for path, part in fields() if not part.get("description", "").endswith((".", "nothing."))] == []
+
+
+def test_the_schema_of_editors_is_written_anew():
+    assert json.loads(EDITORS.read_text(encoding="utf-8")) == editors_schema(), "run: make docs"
+
+
+def test_it_has_the_form_of_json_schema_store():
+    text = EDITORS.read_text(encoding="utf-8")
+    Draft7Validator.check_schema(json.loads(text))
+    assert re.findall(r'"(?:\$defs|x-[a-z-]+)"', text) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        pytest.param({}, None, id="the example"),
+        pytest.param({"ceilling": "warn"}, [], id="an unknown field"),
+        pytest.param({"ceiling": "warm"}, ["ceiling"], id="an unknown mode"),
+        pytest.param({"rules": {"selector-null": "no"}}, ["rules", "selector-null"], id="below a reference"),
+        pytest.param({"rules": {"selector-nul": "off"}}, ["rules"], id="an unknown rule"),
+    ],
+)
+def test_editors_find_the_same_faults(change, path):
+    validator = Draft7Validator(json.loads(EDITORS.read_text(encoding="utf-8")))
+    # Editors read a date as text.
+    written = json.loads(json.dumps(yaml.safe_load(EXAMPLE.read_text(encoding="utf-8")), default=str)) | change
+    assert [[*fault.path] for fault in validator.iter_errors(written)] == ([] if path is None else [path])
+
+
+def test_the_modeline_of_the_pages_names_it():
+    pages = [ROOT / "docs" / name for name in ("schemas.md", "cli/config-file.md")]
+    lines = {
+        line for each in pages for line in re.findall(r"^# yaml-language-server: .*$", each.read_text(), re.MULTILINE)
+    }
+    assert lines == {f"# yaml-language-server: $schema={editors_schema()['$id']}"}

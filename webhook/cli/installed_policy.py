@@ -18,24 +18,24 @@ _CHART = "helm.sh/chart"
 _LABELS = urlencode({"labelSelector": f"{APP_COMPONENT}=webhook"})
 # Users without cluster-wide permissions may have some in the namespace of docs/install.md.
 _PATHS = ("/api/v1/configmaps", "/api/v1/namespaces/evenspread/configmaps")
-_BUILT_IN = "using the built-in policy; --config FILE selects another"
 _MAX_SHOWN = 3  # other installations in the line
 
 _ConfigMap = Mapping[str, Any]
 
 
-def installed_policy(live: LiveCluster, config: str | None, today: str) -> Loaded | None:
-    """Read the policy of the installation. None for the built-in policy. A line on stderr names the choice.
+def installed_policy(live: LiveCluster, config: str | None, today: str, other: str) -> Loaded | None:
+    """Read the policy of the installation. None without one. A line on stderr names the choice.
 
     Args:
         live: The cluster.
         config: ``configmap:NAMESPACE/NAME``. None selects by the chart's labels.
         today: ISO date, for expired exemptions.
+        other: The policy of a cluster without one, in words.
 
     Raises:
         CommandError: The policy is invalid, or the named ConfigMap cannot be read.
     """
-    config_map = _named(live, config) if config else _labelled(live)
+    config_map = _named(live, config) if config else _labelled(live, f"using {other}; --config FILE selects another")
     if config_map is None:
         return None
     title = f"ConfigMap {_title(config_map)}"
@@ -58,7 +58,7 @@ def _named(live: LiveCluster, config: str) -> _ConfigMap:
     return content
 
 
-def _labelled(live: LiveCluster) -> _ConfigMap | None:
+def _labelled(live: LiveCluster, otherwise: str) -> _ConfigMap | None:
     """The first ConfigMap with the chart's labels, registered ones first."""
     refused = ""
     for path in _PATHS:
@@ -67,12 +67,12 @@ def _labelled(live: LiveCluster) -> _ConfigMap | None:
             break
         refused = refused or why
     else:
-        print_message(f"{live.source}: note: ConfigMaps cannot be read ({refused}): {_BUILT_IN}")
+        print_message(f"{live.source}: note: ConfigMaps cannot be read ({refused}): {otherwise}")
         return None
     policies: list[_ConfigMap] = sorted(filter(_is_policy, content.get("items") or ()), key=_title)
     if not policies:
         where = " in namespace evenspread" if refused else ""
-        print_message(f"{live.source}: note: no ConfigMap of the evenspread chart{where}: {_BUILT_IN}")
+        print_message(f"{live.source}: note: no ConfigMap of the evenspread chart{where}: {otherwise}")
         return None
     suffix = ""
     if len(policies) > 1:

@@ -1,7 +1,9 @@
 """Options of several commands, as decorators that turn them into values."""
 
 import functools
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -9,11 +11,13 @@ from click.shell_completion import CompletionItem
 from msgspec import Struct, structs
 
 from webhook.cli.checking.levels import Level
+from webhook.cli.config_discovery import FoundConfig, find_config
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.formats import FORMATS
 from webhook.cli.frame import Frame, today
 from webhook.cli.live_cluster import CONFIG_MAP, ClusterSelection, open_cluster
 from webhook.cli.parameters import VERSION
+from webhook.cli.terminal import print_message
 from webhook.core.api.version import ANNOUNCED, RECORDED, SUPPORTED, KubernetesVersion
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.rules.rule_set import BY_ID
@@ -57,6 +61,7 @@ class _RuleId(click.ParamType[str]):
 
 
 _CURRENT_HELP = "Read the kubeconfig's current cluster, without changing it."
+RULE_ID = _RuleId()
 _NAMESPACE_HELP = "Namespace of KIND/NAME, and of objects without a namespace."
 
 
@@ -86,27 +91,29 @@ def review_options(command: Callable[..., object], namespace_help: str = _NAMESP
 
 
 def policy_option(command: Callable[..., object]) -> Callable[..., object]:
-    """Add --config. The command gets its policy as ``policy``, else the live cluster's.
+    """Add --config and --no-config. The command gets ``policy``.
 
-    A faulty configuration ends the command with exit code 2, after printing its faults.
+    It is that of --config, else the live cluster's, else the repository's, else the built-in one. A faulty
+    configuration ends the command with exit code 2, after printing its faults.
     """
 
     @functools.wraps(command)
-    def decided(*, config: str | None, **rest: object) -> object:
-        selection = rest.get("selection")
+    def decided(*, config: str | None, no_config: bool, **rest: object) -> object:
+        selection, policy = rest.get("selection"), None
+        found = None if no_config else find_config(Path.cwd())
         if config and not config.startswith(CONFIG_MAP):
             policy = _policy(config, today())
         elif isinstance(selection, ClusterSelection) and selection.live:
-            policy, rest["selection"] = _installed(selection, config)
+            policy, rest["selection"] = _installed(selection, config, found)
         elif config:
             raise click.UsageError(
                 f"--config {CONFIG_MAP}NAMESPACE/NAME needs a live cluster: add --cluster or --context"
             )
-        else:
-            policy = Policy()
-        return command(policy=policy, **rest)
+        if policy is None and found is not None:
+            policy = _discovered(found, verbose=_is_verbose(rest))
+        return command(policy=policy or Policy(), **rest)
 
-    return _CONFIG(decided)
+    return _with(_CONFIG, decided)
 
 
 def result_options(*more: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
@@ -171,14 +178,18 @@ def _with(options: Iterable[Callable[[_Command], _Command]], command: _Command) 
     return command
 
 
-_CONFIG = click.option(
-    "--config",
-    metavar="FILE",
-    envvar="EVENSPREAD_CONFIG",
-    show_envvar=True,
-    type=click.Path(),
-    help="The SpreadPolicy: modes, ceilings, exemptions, defaults. configmap:NAMESPACE/NAME reads it from a live "
-    "cluster.  [default: the policy installed in a live cluster, else the built-in one]",
+_CONFIG = (
+    click.option(
+        "--config",
+        metavar="FILE",
+        envvar="EVENSPREAD_CONFIG",
+        show_envvar=True,
+        type=click.Path(),
+        help="The SpreadPolicy: modes, ceilings, exemptions, defaults. configmap:NAMESPACE/NAME reads it from a live "
+        "cluster.  [default: the policy installed in a live cluster, else evenspread.yaml of the repository, else "
+        "the built-in one]",
+    ),
+    click.option("--no-config", is_flag=True, help="Ignore evenspread.yaml and .evenspread.yaml."),
 )
 
 _FRAME = (
@@ -194,7 +205,7 @@ _LOOKING = (
     click.option(
         "--rule",
         "rules",
-        type=_RuleId(),
+        type=RULE_ID,
         metavar="ID",
         multiple=True,
         help="Report only this rule. Repeat it for more rules.",
@@ -249,19 +260,33 @@ _RESULTS = (
 )
 
 
-def _policy(file: str, today: str) -> Policy:
+def _is_verbose(arguments: Mapping[str, object]) -> bool:
+    results = arguments.get("results")
+    return results.verbose if isinstance(results, ResultOptions) else arguments.get("verbose") is True
+
+
+def _discovered(found: FoundConfig, *, verbose: bool) -> Policy:
+    file = os.path.relpath(found.file)
+    if verbose:
+        print_message(f"policy of {file}")
+    return _policy(file, today(), within=found.root)
+
+
+def _policy(file: str, today: str, within: Path | None = None) -> Policy:
     from webhook.config import ConfigError, load_policy  # noqa: PLC0415 the JSON Schema library is slow to import
 
     try:
-        loaded = load_policy(file, today=today)
+        loaded = load_policy(file, today=today, within=within)
     except ConfigError as error:
         click.echo(error.render(), err=True)
         click.get_current_context().exit(Exit.USAGE)
     return _warned(loaded)
 
 
-def _installed(selection: ClusterSelection, config: str | None) -> tuple[Policy, ClusterSelection]:
-    """The policy of the installation in a live cluster, and the selection with its connection.
+def _installed(
+    selection: ClusterSelection, config: str | None, found: FoundConfig | None
+) -> tuple[Policy | None, ClusterSelection]:
+    """The policy of the installation in a live cluster, if any, and the selection with its connection.
 
     A failed connection is kept in the selection, and reported after the command's arguments are checked.
     """
@@ -270,9 +295,10 @@ def _installed(selection: ClusterSelection, config: str | None) -> tuple[Policy,
     try:
         live = open_cluster(selection)
     except CommandError as error:
-        return Policy(), structs.replace(selection, opened=error)
-    loaded = installed_policy(live, config, today())
-    return Policy() if loaded is None else _warned(loaded), structs.replace(selection, opened=live)
+        return None, structs.replace(selection, opened=error)
+    other = "the built-in policy" if found is None else os.path.relpath(found.file)
+    loaded = installed_policy(live, config, today(), other)
+    return None if loaded is None else _warned(loaded), structs.replace(selection, opened=live)
 
 
 def _warned(loaded: "Loaded") -> Policy:

@@ -55,14 +55,25 @@ class Loaded(Struct, frozen=True, kw_only=True):
         return tuple(f"warning: {warning.render(self.file)}" for warning in self.warnings)
 
 
-def load_policy(path: str | Path, *, today: str | None = None) -> Loaded:
-    """Read a configuration file. ``today`` is as in `parse_policy`.
+def load_policy(path: str | Path, *, today: str | None = None, within: Path | None = None) -> Loaded:
+    """Read a configuration file.
+
+    Args:
+        path: The file.
+        today: As in `parse_policy`.
+        within: The folder of the files that the configuration may name. None for any folder.
 
     Raises:
         ConfigError: With all faults, or because the file cannot be read.
     """
+
+    def read(other: str) -> str:
+        if within is not None and not Path(other).resolve().is_relative_to(within.resolve()):
+            raise _unreadable(other, "is outside the repository; use --config FILE")
+        return _text(other)
+
     seen = _seen(str(path))
-    loaded = parse_policy(_text(str(path)), file=str(path), today=today)
+    loaded = parse_policy(_text(str(path)), file=str(path), today=today, read=read)
     return msgspec.structs.replace(loaded, seen=(*seen, *loaded.seen))
 
 
