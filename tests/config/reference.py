@@ -51,7 +51,7 @@ ceiling: warn
 - [example-policy.yaml](example-policy.yaml) has every field with a comment.
 - `evenspread check FILE` checks your file.
 - [Your editor](schemas.md#your-editor) completes and checks it with [evenspread.schema.json](evenspread.schema.json).
-- Commands find it as [`evenspread.yaml`](cli/config-file.md) in your repository.
+- Commands find [`evenspread.yaml`](cli/config-file.md) in your repository.
 
 ## Faults
 
@@ -122,7 +122,7 @@ evenspread places one pod: in `explain`, and for bare pods at admission.
 
 
 def editors_schema(part=None):
-    """The schema in the form of JSON Schema Store: draft 7, without keywords beside a reference, and without our own."""
+    """The schema in the form of JSON Schema Store: draft 7, no keyword next to a reference, no own keywords."""
     if part is None:
         head = {
             "$schema": "http://json-schema.org/draft-07/schema#",

@@ -26,7 +26,7 @@ class FindingEntry(Document, frozen=True, kw_only=True):
 
     Attributes:
         source: Helm's template.
-        more: The number of further findings, for a rule that is reported once per run.
+        more: The number of further findings of the same rule, if a run reports it once.
         waived: The reason of an exemption.
     """
 

@@ -1,4 +1,4 @@
-"""Find the configuration of a repository: ``evenspread.yaml`` in the working directory or above it."""
+"""Find the configuration of a repository: ``evenspread.yaml`` in the working directory or a parent."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Levels of findings. ``--level`` decides which are printed, ``--fail-on`` which ones fail the run."""
+"""Levels of findings. ``--level`` selects the printed findings, ``--fail-on`` the failing findings."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -11,10 +11,7 @@ from webhook.cli.checking.finding_text import is_refused
 from webhook.cli.checking.results import HiddenFindings, Row, RunResult
 from webhook.cli.exit_codes import Exit
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.cluster.effect import DEFAULTS_LOST
-
-# It holds for nearly every workload with constraints, so one finding is enough.
-_ONCE_PER_RUN = frozenset({DEFAULTS_LOST.id})
+from webhook.core.rules.rule_set import ONCE_PER_RUN
 
 
 class Level(StrEnum):
@@ -32,7 +29,7 @@ class Level(StrEnum):
 
 
 def level_of(row: Row) -> Level:
-    """The level of a finding, and of an exempted one without its exemption."""
+    """The level of a finding. An exemption does not change it."""
     mode = row.judged.configured if row.waived else row.judged.mode
     return Level.AUDIT if mode is Mode.AUDIT and not is_refused(row) else Level(row.severity)
 
@@ -81,13 +78,13 @@ def _workload(row: Row) -> tuple[str, str]:
 
 
 def _merged(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield the findings, but only the first one of a rule that is reported once per run."""
+    """Yield the findings, but only the first finding of each rule in `ONCE_PER_RUN`."""
     rows = [*rows]
     counts = Counter(row.judged.finding.rule for row in rows if not row.waived)
     seen = set[str]()
     for row in rows:
         rule = row.judged.finding.rule
-        if rule not in _ONCE_PER_RUN or row.waived:
+        if rule not in ONCE_PER_RUN or row.waived:
             yield row
         elif rule not in seen:
             seen.add(rule)

@@ -38,7 +38,7 @@ def print_failures(failures: Sequence[ReviewFailure]) -> None:
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A finding and its field. ``more`` counts further findings, for a rule that is reported once per run."""
+    """A finding and its field. ``more`` counts further findings of the same rule, if a run reports it once."""
 
     manifest: Manifest
     judged: JudgedFinding

@@ -102,6 +102,8 @@ OF_PODS_WITHOUT_NODES = frozenset(
         topology_key.KEY_PARTIAL,
     )
 )
+# Nearly every workload with constraints has such a finding, so a command reports the rule once.
+ONCE_PER_RUN = frozenset({effect.DEFAULTS_LOST.id})
 # Rules about the number of pods. A change of the number starts no rollout.
 OF_REPLICAS = frozenset(rule.id for rule in RULES if isinstance(rule, PlacementRule)) - {getting_stuck.ROLLOUT_STUCK.id}
 # A finding is pointless if any of these other rules has a finding about the same constraint.
