@@ -25,6 +25,7 @@ class FindingEntry(Document, frozen=True, kw_only=True):
     """A finding.
 
     Attributes:
+        url: The address of the rule's page.
         source: Helm's template.
         more: The number of further findings of the same rule, if a run reports it once.
         waived: The reason of an exemption.
@@ -40,6 +41,7 @@ class FindingEntry(Document, frozen=True, kw_only=True):
     path: str
     message: str
     fix: str
+    url: str
     source: str | UnsetType = UNSET
     more: Count | UnsetType = UNSET
     waived: str | UnsetType = UNSET

@@ -24,6 +24,7 @@ _COMMANDS: Mapping[str, str] = {
     "simulate": "webhook.cli.commands.simulate.command",
     "skew": "webhook.cli.commands.skew",
     "plan": "webhook.cli.commands.plan.command",
+    "rule": "webhook.cli.commands.rule",
     "doctor": "webhook.cli.commands.doctor.command",
     "test": "webhook.cli.commands.test",
     "webhook": "webhook.cli.commands.webhook.command",

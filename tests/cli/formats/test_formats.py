@@ -64,6 +64,7 @@ def test_json(rendered):
         "path": "spec.topologySpreadConstraints[0].labelSelector.matchLabels",
         "message": finding["message"],
         "fix": "set labelSelector: {matchLabels: {app: web}}",
+        "url": "https://evenspread.io/rules/label-selector",
     }
     assert finding["message"].startswith(
         'spec.topologySpreadConstraints[0].labelSelector.matchLabels: Invalid value: "<old>": a valid label must be'
@@ -81,6 +82,7 @@ def test_json(rendered):
         "message": 'unknown field "spec.topologySpreadConstraints[0].maxscew": '
         "kube-apiserver drops it, and kubectl refuses the object",
         "fix": "remove maxscew",
+        "url": "https://evenspread.io/rules/unknown-field",
     }
     assert gap == {"rule": "topology-key-unknown", "notEvaluated": "no cluster", "objects": 1}
 
@@ -91,6 +93,9 @@ def test_sarif(rendered):
     unknown, exempted, finding = run["results"]
     assert (unknown["ruleId"], unknown["level"]) == ("unknown-field", "error")
     assert rules[finding["ruleIndex"]]["id"] == finding["ruleId"] == "label-selector"
+    assert {rule["id"]: rule["helpUri"] for rule in rules} == {
+        name: f"https://evenspread.io/rules/{name}" for name in ("label-selector", "unknown-field", "topology-key-typo")
+    }
     [location] = finding["locations"]
     assert location["physicalLocation"] == {
         "artifactLocation": {"uri": "a%20b.yaml"},
@@ -149,6 +154,16 @@ def test_github(rendered):
         "::error file=a b.yaml,line=10,col=5",
         "::error file=a b.yaml,line=13,col=21",
     ]
+
+
+@pytest.mark.parametrize("output", ["text", "json", "github", "sarif", "junit"])
+def test_every_finding_links_to_its_rule(run, tmp_path, output):
+    head = "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n"
+    (tmp_path / "policy.yaml").write_text(f"{head}messages: {{docsURL: 'https://rules.example/'}}\n")
+    arguments = ("check", "-", "-o", output, "--rule", "label-selector")
+    for options, base in (((), "https://evenspread.io/rules"), (("--config", "policy.yaml"), "https://rules.example")):
+        _, out, _ = run(*arguments, *options, stdin=MANIFEST.encode())
+        assert re.findall(r"https://[^\s\"<]*/label-selector\b", out) == [f"{base}/label-selector"]
 
 
 def test_github_shows_no_control_characters_of_a_files_name(run, tmp_path):

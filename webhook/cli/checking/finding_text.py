@@ -13,6 +13,14 @@ from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_kind
 _MAX_CHARS = 4096  # of a text, since it can quote a field of any size
 
 
+DOCS_URL = "https://evenspread.io/rules"
+
+
+def rule_url(rule: str, docs_url: str = "") -> str:
+    """The address of a rule's page. ``docs_url`` is `messages.docsURL` of the policy."""
+    return f"{(docs_url or DOCS_URL).rstrip('/')}/{rule}"
+
+
 def message(row: Row) -> str:
     """The finding with its numbers. For errors of kube-apiserver, its own message."""
     suffix = f"; {row.more:,} more like it in this run" if row.more else ""

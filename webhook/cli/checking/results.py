@@ -38,11 +38,17 @@ def print_failures(failures: Sequence[ReviewFailure]) -> None:
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A finding and its field. ``more`` counts further findings of the same rule, if a run reports it once."""
+    """A finding and its field.
+
+    Attributes:
+        url: The address of the rule's page.
+        more: The number of further findings of the same rule, if a run reports it once.
+    """
 
     manifest: Manifest
     judged: JudgedFinding
     place: FieldPosition
+    url: str
     more: int = 0
 
     @property

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from webhook.cli.checking.finding_text import rule_url
 from webhook.cli.checking.input_objects import (
     autoscalers,
     configuration_faults,
@@ -220,7 +221,13 @@ class CheckRun:
         self.faults += (*carried(manifest), *group_faults(manifest), *_too_large(manifest, examined, frame))
         stripped = manifest.without_text()
         rows = [
-            Row(manifest=stripped, judged=judged, place=manifest.locate(judged.finding.path)) for judged in reported
+            Row(
+                manifest=stripped,
+                judged=judged,
+                place=manifest.locate(judged.finding.path),
+                url=rule_url(judged.finding.rule, frame.policy.messages.docs_url),
+            )
+            for judged in reported
         ]
         wrong_type = next((row for row in rows if row.judged.finding.rule == WRONG_TYPE.id), None)
         text = "" if wrong_type is None else _field_text(wrong_type.place)

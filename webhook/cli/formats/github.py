@@ -25,6 +25,7 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
         text = f"{row.manifest.title}: {message(row)}"
         if fix(row):
             text += f"; fix: {fix(row)}"
+        text += f"\n{row.url}"
         title = f"evenspread/{row.judged.finding.rule}"
         where = row.manifest.file, row.place.line, row.place.column
         # Helm names the template, but the lines of rendered output are not the template's.

@@ -52,6 +52,7 @@ def _finding(row: Row) -> FindingEntry:
         path=judged.finding.path,
         message=message(row),
         fix=fix(row),
+        url=row.url,
         source=manifest.source or UNSET,
         more=row.more or UNSET,
         waived=judged.waived or UNSET,

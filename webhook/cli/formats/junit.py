@@ -65,7 +65,7 @@ def _finding(row: Row) -> str:
     if row.waived:
         return _case(row.manifest.file, name, f"<skipped message={_attribute(row.judged.waived)}/>")
     where = f"{row.manifest.file}:{place.line}:{place.column} {finding.path}"
-    body = "\n".join(one_line(line, 4096) for line in (where, message(row), f"fix: {fix(row)}"))
+    body = "\n".join(one_line(line, 4096) for line in (where, message(row), f"fix: {fix(row)}", f"see: {row.url}"))
     failure = f'<failure type="{row.severity}" message={_attribute(message(row))}>{_text(body)}</failure>'
     return _case(row.manifest.file, name, failure)
 

@@ -4,7 +4,7 @@ Source: OASIS Static Analysis Results Interchange Format 2.1.0.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from urllib.parse import quote
 
@@ -14,23 +14,26 @@ from webhook import __version__
 from webhook.answers.scanned import scan_numbers
 from webhook.cli.checking.finding_text import fix, message
 from webhook.cli.checking.results import Row, RunResult
-from webhook.core.rules.frame.rule import Severity
+from webhook.core.rules.frame.rule import Rule, Severity
 from webhook.core.rules.rule_set import RULES
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import STDIN_NAME
 
 _LEVELS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "note"}
-_INDEX = {rule.id: number for number, rule in enumerate(RULES)}
 
 
 def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
     """Render a run. Unreadable input is a notification, and makes the run unsuccessful."""
     fatal = [fault for fault in result.faults if fault.fatal]
+    urls = {row.judged.finding.rule: row.url for row in result.rows}
+    rules = [rule for rule in RULES if rule.id in urls]
+    indexes = {rule.id: number for number, rule in enumerate(rules)}
+    driver = {"name": "evenspread", "version": __version__, "rules": [_rule(rule, urls[rule.id]) for rule in rules]}
     run: dict[str, object] = {
-        "tool": {"driver": {"name": "evenspread", "version": __version__, "rules": [_rule(rule) for rule in _INDEX]}},
+        "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": not fatal, "toolExecutionNotifications": [*map(_notification, fatal)]}],
-        "results": [_result(row) for row in result.rows],
+        "results": [_result(row, indexes) for row in result.rows],
     }
     # Totals belong to no line of a file, so they are properties.
     totals = dict[str, object]()
@@ -44,17 +47,17 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
     yield msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"
 
 
-def _rule(id_: str) -> dict[str, object]:
-    rule = RULES[_INDEX[id_]]
+def _rule(rule: Rule, url: str) -> dict[str, object]:
     return {
-        "id": id_,
+        "id": rule.id,
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.why or rule.title},
+        "helpUri": url,
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
     }
 
 
-def _result(row: Row) -> dict[str, object]:
+def _result(row: Row, indexes: Mapping[str, int]) -> dict[str, object]:
     finding, place = row.judged.finding, row.place
     text = message(row) + (f"; fix: {fix(row)}" if fix(row) else "")
     name = row.manifest.title
@@ -62,7 +65,7 @@ def _result(row: Row) -> dict[str, object]:
     region = {"startLine": place.line, "startColumn": place.column, "endColumn": place.column + place.width}
     result: dict[str, object] = {
         "ruleId": finding.rule,
-        "ruleIndex": _INDEX[finding.rule],
+        "ruleIndex": indexes[finding.rule],
         "level": _LEVELS[row.severity],
         "message": {"text": f"{name}: {text}"},
         "locations": [

@@ -37,7 +37,7 @@ def block(row: Row, paint: Paint) -> Iterator[str]:
     yield f"  {message(row)}\n"
     if fix(row):
         yield f"  {paint('fix:', GREEN)} {fix(row)}\n"
-    yield "\n"
+    yield f"  {paint(f'see: {row.url}', DIM)}\n\n"
 
 
 def waived(row: Row, paint: Paint) -> Iterator[str]:
