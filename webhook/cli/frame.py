@@ -27,6 +27,7 @@ class Frame(Struct, frozen=True, kw_only=True):
         scalers: Autoscalers in the input.
         patches: Resolved paths of a kustomization's patch files, each with the type of its target if stated.
         same_file: By file name, an index of each file with several workloads.
+        reasons_required: Whether an ignore comment needs a reason.
     """
 
     policy: Policy
@@ -39,6 +40,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     scalers: tuple[Autoscaler, ...] = ()
     patches: Mapping[str, TypeMeta | None] = {}
     same_file: Mapping[str, ClusterIndex] = {}
+    reasons_required: bool = False
 
     @property
     def version(self) -> KubernetesVersion:

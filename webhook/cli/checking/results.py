@@ -43,6 +43,7 @@ class Row(Struct, frozen=True, kw_only=True):
     Attributes:
         url: The address of the rule's page.
         more: The number of further findings of the same rule, if a run reports it once.
+        ignored: Whether a comment in the file ignores it.
     """
 
     manifest: Manifest
@@ -50,6 +51,7 @@ class Row(Struct, frozen=True, kw_only=True):
     place: FieldPosition
     url: str
     more: int = 0
+    ignored: bool = False
 
     @property
     def severity(self) -> Severity:
@@ -58,7 +60,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def waived(self) -> bool:
-        """Whether the policy exempts the finding."""
+        """Whether the policy, an annotation or a comment exempts the finding."""
         return bool(self.judged.waived)
 
 

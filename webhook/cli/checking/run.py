@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec import structs
 
 from webhook.cli.checking.finding_text import rule_url
+from webhook.cli.checking.ignores import IgnoreLog
 from webhook.cli.checking.input_objects import (
     autoscalers,
     configuration_faults,
@@ -32,6 +33,7 @@ from webhook.core.review.decision import Examination
 from webhook.core.review.examination import examine
 from webhook.core.rules.constraint.api import WRONG_TYPE
 from webhook.core.rules.constraint.unknown_fields import right_paths
+from webhook.core.rules.rule_set import BY_ID
 from webhook.core.text import plural
 from webhook.core.workloads.custom_kinds import VALUES_KIND
 from webhook.core.workloads.kind_fields import has_template
@@ -130,6 +132,7 @@ class CheckRun:
         self.rows: list[Row] = []
         self._gaps: Counter[tuple[str, str]] = Counter()
         self._failures: list[ReviewFailure] = []
+        self.ignores = IgnoreLog()
 
     def manifests(
         self,
@@ -229,6 +232,9 @@ class CheckRun:
             )
             for judged in reported
         ]
+        not_evaluated = BY_ID.keys() if examined.workload is None else {gap.rule for gap in examined.not_evaluated}
+        unasked = BY_ID.keys() - frame.rules if frame.rules else set[str]()
+        rows = self.ignores.apply(manifest, rows, not_evaluated | unasked, frame)
         wrong_type = next((row for row in rows if row.judged.finding.rule == WRONG_TYPE.id), None)
         text = "" if wrong_type is None else _field_text(wrong_type.place)
         # Another program fills in placeholders.
@@ -253,7 +259,7 @@ class CheckRun:
             self.faults.append(InputFault(file="evenspread", message="nothing to check: no file was read", fatal=False))
         return RunResult(
             rows=tuple(self.rows),
-            faults=tuple(self.faults),
+            faults=(*self.faults, *self.ignores.faults()),
             gaps=tuple(Gap(rule, missing, count) for (rule, missing), count in sorted(self._gaps.items())),
             failures=tuple(self._failures),
             files=self._files,

@@ -78,7 +78,9 @@ def _result(row: Row, indexes: Mapping[str, int]) -> dict[str, object]:
         "partialFingerprints": {"evenspread/v1": hashlib.sha256(same.encode("utf-8", "replace")).hexdigest()[:32]},
     }
     if row.waived:
-        result["suppressions"] = [{"kind": "external", "justification": row.judged.waived}]
+        result["suppressions"] = [
+            {"kind": "inSource" if row.ignored else "external", "justification": row.judged.waived}
+        ]
     return result
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import click
+from msgspec import structs
 
 from webhook.cli.checking.levels import Level, Levels, exit_code, levels, selected
 from webhook.cli.checking.results import print_failures
@@ -66,6 +67,7 @@ class _Check(click.Command):
     is_flag=True,
     help="Print a diff that adds the configured defaults to workloads without constraints.",
 )
+@click.option("--require-reasons", is_flag=True, help="Ignore comments have no effect without a reason.")
 @click.option(
     "--level",
     type=click.Choice([*map(str, Level)]),
@@ -84,6 +86,7 @@ def check(  # noqa: PLR0913 one parameter an option
     kustomized: tuple[str, ...],
     fix: str | None,
     add_defaults: bool,
+    require_reasons: bool,
     level: str | None,
     write: bool,
     results: ResultOptions,
@@ -102,6 +105,7 @@ def check(  # noqa: PLR0913 one parameter an option
     named = (*paths, *files)
     if not named and not kustomized:
         raise click.UsageError("add the manifests to check: files, directories, patterns, or - for the standard input")
+    frame = structs.replace(frame, reasons_required=require_reasons)
     collect_rarely()
     progress = Progress()
     named_levels = bool(frame.rules) or results.output == "report"

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.cli.checking.finding_text import fix, hidden_lines, message
+from webhook.cli.checking.ignores import removal
 from webhook.cli.checking.levels import Level, Levels, exit_code, level_of, selected
 from webhook.cli.checking.results import Row, RunResult, print_failures
 from webhook.cli.checking.run import CheckRun, examine_files, with_input_objects
@@ -36,12 +37,13 @@ _MAX_FIX_ROUNDS = 10
 
 
 class Mended(Struct, frozen=True):
-    """A file before and after its fixes, and the fixed findings."""
+    """A file before and after its fixes, the fixed findings, and the removed ignore comments."""
 
     file: File
     after: bytes
     pieces: Pieces
     rows: tuple[Row, ...]
+    unused: tuple[InputFault, ...] = ()
 
 
 class Mending(Struct, frozen=True):
@@ -84,7 +86,29 @@ def _mended(file: File, frame: Frame, lowest: Level, refused: list[tuple[Row, st
         pieces = pieces.edited(in_text_order(changes))
         data = edited(data, changes)
     refused += left
-    return Mended(file, data, pieces, tuple(fixed))
+    content = [*read_manifests(file.name, data)]
+    removals, notes = _unused_ignores(file, data, content, frame)
+    for change in removals:
+        pieces, data = pieces.edited(in_text_order([change])), edited(data, [change])
+    return Mended(file, data, pieces, tuple(fixed), notes)
+
+
+def _unused_ignores(
+    file: File, data: bytes, content: Sequence[Manifest | InputFault], frame: Frame
+) -> tuple[list[ObjectChange], tuple[InputFault, ...]]:
+    """The removal of unused ignore comments, and a note about each. Both are empty without a safe removal."""
+    run = CheckRun()
+    for item in content:
+        if isinstance(item, Manifest):
+            run.examine(item, frame)
+    unused = [*run.ignores.unused()]
+    if not unused:
+        return [], ()
+    # Comments belong to no object. The proof compares all objects, whichever has the edits.
+    number, first = next((number, item) for number, item in enumerate(content) if isinstance(item, Manifest))
+    edits = tuple(removal(data, ignore, rules) for ignore, rules in unused)
+    changes = proven(File(file.name, data), content, [ObjectChange(number, value_of(first), edits)])
+    return changes, tuple(ignore.unused(rules) for ignore, rules in unused) if changes else ()
 
 
 class _Offer(Struct, frozen=True):
@@ -202,6 +226,8 @@ def _written(files: Iterable[Mended], unwritten: list[InputFault]) -> Iterator[s
             continue
         for row in mended.rows:
             yield f"{_place(row)}: fixed {row.judged.finding.rule}: {row.manifest.title}: {fix(row)}\n"
+        for note in mended.unused:
+            yield f"{one_line(note.file)}:{note.line}:{note.column}: removed an unused ignore comment\n"
 
 
 def _left(result: RunResult, reasons: Mapping[tuple[str, str, str, str], str], lowest: Level) -> Iterator[str]:
@@ -233,4 +259,6 @@ def _summary(changed: Sequence[Mended], left: RunResult, *, write: bool) -> str:
     fixed = sum(len(mended.rows) for mended in changed)
     remaining = sum(not row.waived for row in left.rows)
     verb = "fixed" if write else "can be fixed"
-    return f"{plural(fixed, 'finding')} {verb} in {plural(len(changed), 'file')}, {remaining} left"
+    unused = sum(len(mended.unused) for mended in changed)
+    suffix = f", {plural(unused, 'unused ignore comment')} {'' if write else 'can be '}removed" if unused else ""
+    return f"{plural(fixed, 'finding')} {verb} in {plural(len(changed), 'file')}, {remaining} left{suffix}"
