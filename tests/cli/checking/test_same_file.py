@@ -228,6 +228,7 @@ def test_beside_a_cluster(run, tmp_path, pods, objects, expected):
       |         ^~~~~~~~~~~~~~
   zone[0] also counts the pods of worker in the same file
   fix: labelSelector: {matchLabels: {app: web, part: api}}
+  see: https://evenspread.io/rules/selector-too-wide
 """,
             id="narrower",
         ),
@@ -239,6 +240,7 @@ def test_beside_a_cluster(run, tmp_path, pods, objects, expected):
       |         ^~~~~~~~~~~~~~
   zone[0] also counts the pods of worker in the same file
   fix: add a distinct label to the pods of each workload, and select it here
+  see: https://evenspread.io/rules/selector-too-wide
 """,
             id="the same selector",
         ),

@@ -17,7 +17,7 @@ from webhook.core.policy.options import Exempts
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.text import did_you_mean, listed
-from webhook.manifests.editing.insertion import TextEdit
+from webhook.manifests.editing.document_text import TextEdit
 from webhook.manifests.reading.documents import InputDocument, InputFault
 from webhook.manifests.reading.manifest import Manifest
 
