@@ -299,7 +299,7 @@ class _Walk:
             self.strict[f"{what} {quote(f'{self.path()}.{name}' if self.where else name)}"] = None
 
     def value(self, node: object, target: _GoType, current: object) -> object:
-        """Decode a node into the current value, as for repeated fields. Source: json/decode.go ``value``."""
+        """Decode a node into the value of an earlier field of this name. Source: json/decode.go ``value``."""
         kind = target.kind
         if kind == "pointer":
             return None if node is None else self.value(node, _resolve(target.elem, target.release), current)

@@ -216,9 +216,9 @@ def _evaluated(given: ReadObject, context: Context) -> Evaluation | None:
 
 
 def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Context) -> bool:
-    """Whether the old object had enough time for its evaluation, because neither object is costly.
+    """Whether rules without time for the old object still excuse a finding: if neither object is costly.
 
-    Otherwise an author could use up the time with other objects, to get a costly object's findings excused.
+    Otherwise an author could use up the time with other objects, and then update a costly object.
     """
     ended = any(each.reason.kind is Missing.TOO_COSTLY for each in old.not_evaluated)
     costly = ended or cost_and_limit(before, here)[0] or cost_and_limit(given, here)[0]

@@ -116,8 +116,8 @@ def take(
 ) -> Problem:
     """Copy all facts of the verdict on a pod.
 
-    The pod is the scheduler's: the result of `admission_plugins.as_created`. The default constraints of a ``profile``
-    replace ``defaults``.
+    The pod must be the result of `admission_plugins.as_created`. The default constraints of a ``profile`` replace
+    ``defaults``.
 
     Source: schedule_one.go ``findNodesThatFitPod``, which reads a snapshot of the cache.
     """

@@ -79,7 +79,7 @@ def _added_to(kind: GroupKind) -> tuple[str, ...] | None:
 
 
 def may_be_created_with(workload: Workload, key: str) -> bool:
-    """Whether it is unknown if new pods have the label.
+    """Whether new pods may have the label, without certainty.
 
     For built-in kinds, `labels_at_creation` has the labels added by the controller.
     """
