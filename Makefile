@@ -164,15 +164,8 @@ soak-short: $(READY)
 soak: $(READY)  ## 200 reviews a second while certificates, policies, clocks and processes change, for long; prints a table (needs Go)
 	@SOAK=full $(BIN)/python -m pytest -m e2e $(SOAK) -q --tb line
 
-BENCH ?= short
-bench: $(READY)  ## figures beside a Go server and kube-scheduler; BENCH=full for all of them (needs Go, taskset, two cores)
-	@$(BIN)/python -m bench.static_review
-	@command -v go >/dev/null || { echo "the rest of make bench needs Go to build its peers; see https://go.dev/dl" >&2; exit 1; }
-	@command -v taskset >/dev/null || { echo "bench.serve needs taskset (util-linux)" >&2; exit 1; }
-	@$(BIN)/python -m bench.serve
-	@$(BIN)/python -m bench.events
-	@$(BIN)/python -m bench.verdict --oracle "$$(conformance/build.sh)" $(if $(filter full,$(BENCH)),--growth)
-	@$(if $(filter full,$(BENCH)),$(BIN)/python -m bench.cluster_list)
+bench: $(READY)  ## every figure with its goal in one table, in minutes (rows beside Go and kube-scheduler need Go and taskset)
+	@$(BIN)/python -m bench
 
 lint: $(READY)  ## ruff, formatting, mypy strict, layers (each proven by a deliberate break), dead code, spelling, plain English
 	@$(BIN)/ruff check

@@ -18,6 +18,8 @@ import time
 from itertools import chain, repeat
 from pathlib import Path
 
+from bench.figure import at_most
+
 COMMAND = ["-c", "from webhook.cli.main import run; run()"]
 IMPORTS = ["-c", "import click, yaml, msgspec"]
 GOAL = 3.5  # times the processor time of IMPORTS, for a check of one file
@@ -110,6 +112,14 @@ def times_the_imports(arguments, runs):
     processor_seconds([*COMMAND, *arguments])
     pairs = [(processor_seconds([*COMMAND, *arguments])[0], processor_seconds(IMPORTS)[0]) for _ in range(runs)]
     return statistics.median(ours / imports for ours, imports in pairs)
+
+
+def figures():
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "web.yaml")
+        path.write_text(MANIFEST.format(number=0))
+        ratio = times_the_imports(["check", "--fail-on", "never", str(path)], 9)
+    return [at_most("check of a file, to importing its three packages", ratio, GOAL, "times")]
 
 
 def main():

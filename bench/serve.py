@@ -23,6 +23,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.figure import at_most
 from bench.static_review import CASES
 from certs.authority import issue_authority, issue_leaf
 from certs.store import write_pair, write_public
@@ -144,19 +145,35 @@ def first_answer(directory):
     return took
 
 
+@contextlib.contextmanager
+def prepared():
+    """A folder with certificates and the posted review, and the Go program."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        directory, now = Path(name), datetime.now(UTC)
+        authority = issue_authority(now)
+        write_public(directory / "ca.crt", authority.certificate)
+        write_pair(directory / "tls", issue_leaf(authority, ("localhost", "127.0.0.1"), now))
+        (directory / "review.json").write_bytes(BODY)
+        yield directory, built()
+
+
+def figures():
+    with prepared() as (directory, program), ours(directory) as mine, theirs(directory, program) as peer:
+        made = alternating(
+            3,
+            lambda url: load(program, directory, url, connections=8, seconds=1.5),
+            {"evenspread": mine, "Go": peer},
+        )
+    ratio = made["evenspread"]["cpuMicroseconds"] / made["Go"]["cpuMicroseconds"]
+    return [at_most("validate, processor time to an empty Go webhook's", ratio, 1.4, "times")]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        directory = Path(name)
-        program = built()
-        now = datetime.now(UTC)
-        authority = issue_authority(now)
-        write_public(directory / "ca.crt", authority.certificate)
-        write_pair(directory / "tls", issue_leaf(authority, ("localhost", "127.0.0.1"), now))
-        (directory / "review.json").write_bytes(BODY)
+    with prepared() as (directory, program):
         compare(directory, program, asked)
         starts = [first_answer(directory) for _ in range(asked.rounds)]
         wall, cpu = (sorted(column) for column in zip(*starts, strict=True))

@@ -1,6 +1,6 @@
 """The verdict for every node: our index beside kube-scheduler's own framework, on the same cluster, in turn.
 
-    python -m bench.verdict --oracle PROGRAM                5,000 nodes, 150,000 pods, three shapes; --growth for more
+    python -m bench.verdict --oracle PROGRAM                5,000 nodes, 150,000 pods, three shapes
     python -m bench.verdict --oracle PROGRAM --shape classes --rounds 3
 
 The Go program (`make conformance` builds it) makes the cluster, and times PreFilter and Filter of the scheduler's
@@ -23,6 +23,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.figure import at_least
 from webhook.core.api.node_selectors import compile_required_nodes
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.types import DO_NOT_SCHEDULE, LabelSelector, LabelSelectorRequirement, Node, Pod, Service
@@ -129,38 +130,9 @@ def load(path):
     gc.collect()
     gc.freeze()
     facts = {"list s": round(seconds, 2), "µs/pod": round(seconds / len(cluster.pods) * 1e6, 1)}
-    facts |= {"barest s": round(barest(cluster.pods), 2), "MiB": round(resident() - before)}
+    facts |= {"MiB": round(resident() - before)}
     incoming = [as_created(decode[Pod].decode(raw), RECORDED) for raw in cluster.incoming]
     return index, incoming, cluster, facts
-
-
-class _Meta(msgspec.Struct):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    labels: dict[str, str] | None = None
-
-
-class _Spec(msgspec.Struct):
-    nodeName: str = ""  # noqa: N815 - as on the wire
-
-
-class _Barest(msgspec.Struct):
-    metadata: _Meta
-    spec: _Spec
-
-
-def barest(pods):
-    """The least that any index must do: decode name, labels and node of each pod, and keep them.
-
-    Unit: seconds of processor time.
-    """
-    decoder, kept = msgspec.json.Decoder(_Barest), {}
-    started = time.thread_time()
-    for raw in pods:
-        pod = decoder.decode(raw)
-        kept[pod.metadata.namespace, pod.metadata.name] = (pod.metadata.labels, pod.spec.nodeName)
-    return time.thread_time() - started
 
 
 def spread_only(index, pod):
@@ -224,7 +196,6 @@ def compare(oracle, path, rounds, *, beside=True):
             row.append(f"{ratio:5.0f} times (its best by our median {surely:5.0f}; wanted {TARGETS[name]})")
         print("  ", "  ".join(row), flush=True)
     print("  ", events(index, cluster), facts, flush=True)
-    return cluster
 
 
 def events(index, cluster):
@@ -239,74 +210,6 @@ def events(index, cluster):
             index.apply(kind, pod)
         found[f"event {name} µs"] = round((time.thread_time() - started) / len(pods) * 1e6, 1)
     return found
-
-
-def listing(cluster):
-    """Pods of 5 KiB as the API server lists them: decoded and indexed, beside the barest projection."""
-    settings = [{"name": f"SETTING_{number}", "value": f"some value, number {number}"} for number in range(30)]
-    mount = {"name": "kube-api-access", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": True}
-    probe = {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "periodSeconds": 10, "timeoutSeconds": 1}
-    stamp = "2026-01-02T03:04:05Z"
-    kinds = ("Initialized", "Ready", "ContainersReady", "PodScheduled", "PodReadyToStartContainers")
-    pods = []
-    for raw in cluster.pods[:30_000]:
-        pod = json.loads(bytes(raw))
-        pod["metadata"] |= {
-            "creationTimestamp": stamp,
-            "resourceVersion": "123456789",
-            "generateName": "app-7f6b9c5d8c-",
-        }
-        owner = {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "name": "app-7f6b9c5d8c",
-            "uid": "u",
-            "controller": True,
-        }
-        pod["metadata"]["ownerReferences"] = [owner]
-        pod["metadata"]["managedFields"] = [
-            {"manager": "kubelet", "operation": "Update", "time": stamp, "fieldsV1": {}}
-        ] * 3
-        pod["spec"]["containers"][0] |= {
-            "env": settings,
-            "volumeMounts": [mount],
-            "readinessProbe": probe,
-            "livenessProbe": probe,
-        }
-        pod["spec"] |= {
-            "tolerations": [
-                {
-                    "key": "node.kubernetes.io/not-ready",
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": 300,
-                }
-            ]
-            * 2
-        }
-        pod["spec"]["volumes"] = [
-            {"name": "kube-api-access", "projected": {"sources": [{"configMap": {"name": "kube-root-ca.crt"}}]}}
-        ]
-        status = {
-            "name": "main",
-            "ready": True,
-            "restartCount": 0,
-            "state": {"running": {"startedAt": stamp}},
-            "imageID": "sha256:" + "0" * 64,
-        }
-        pod["status"] |= {
-            "conditions": [{"type": kind, "status": "True", "lastTransitionTime": stamp} for kind in kinds]
-        }
-        pod["status"] |= {"containerStatuses": [status], "podIP": "10.0.0.1", "hostIP": "10.0.0.2", "startTime": stamp}
-        pods.append(json.dumps(pod).encode())
-    decoder, index = msgspec.json.Decoder(Pod), ClusterIndex()
-    started = time.thread_time()
-    for raw in pods:
-        index.apply("ADDED", decoder.decode(raw))
-    ours, least = time.thread_time() - started, barest(pods)
-    size, each = sum(map(len, pods)) / len(pods), 1e6 / len(pods)
-    cost = f"{ours * each:.1f} µs each, barest {least * each:.1f}, {ours / least:.1f} times"
-    print(f"   list of pods of {size:.0f} bytes: {cost}")
 
 
 def expressions():
@@ -329,17 +232,33 @@ def expressions():
         print(f"   40,000 label sets by {key}: cold {times[0]:.2f} ms, repeated {min(times[1:]):.2f} ms")
 
 
+def figures():
+    """The ratios of one shape, in one round."""
+    build = Path(__file__).parents[1] / "conformance" / "build.sh"
+    oracle = subprocess.run([build], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()  # noqa: S603 ours
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "cluster.json"
+        dump(oracle, path, 5000)
+        index, incoming, _, _ = load(path)
+        theirs = measure_scheduler(oracle, path, 1)
+    found = []
+    for name, decide in (("PodTopologySpread", spread_only), ("all filters", all_filters)):
+        ours = quantile([clock for clock, _ in measure(index, incoming, decide)], 0.5)
+        label = f"kube-scheduler's time for a verdict, {name}"
+        found.append(at_least(label, theirs[name][1] / ours, TARGETS[name], "times"))
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--oracle", help="the Go program; without it only our side is measured, on --load")
     parser.add_argument("--load", type=Path, help="a cluster that `oracle bench --dump` wrote")
     parser.add_argument("--shape", choices=SHAPES, action="append")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--growth", action="store_true", help="also 500 to 15,000 nodes")
     options = parser.parse_args()
     if options.load:
         print(options.load)
-        listing(compare(options.oracle, options.load, options.rounds, beside=bool(options.oracle)))
+        compare(options.oracle, options.load, options.rounds, beside=bool(options.oracle))
         return
     if not options.oracle:
         sys.exit("either --oracle or --load is needed")
@@ -350,13 +269,7 @@ def main():
             if shape != "pareto":
                 reshape(path, shape)
             print(f"{shape}: 5,000 nodes, 150,000 pods")
-            cluster = compare(options.oracle, path, options.rounds)
-            if shape == "pareto":
-                listing(cluster)
-        for nodes in (500, 1500, 5000, 15_000) if options.growth else ():
-            dump(options.oracle, path, nodes)
-            print(f"growth: {nodes} nodes, {nodes * 30} pods")
-            compare(options.oracle, path, 1, beside=nodes == 15_000)
+            compare(options.oracle, path, options.rounds)
     expressions()
 
 
