@@ -203,8 +203,8 @@ class ClusterFigures(Collector):
         watch_states = [*self._watch_states()]
         for attribute, (family, name, meaning) in _FIGURES.items():
             metric = family(f"evenspread_cluster_{name}", meaning, labels=["resource"])
-            for each in watch_states:
-                metric.add_metric([each.resource], getattr(each, attribute))
+            for watch_state in watch_states:
+                metric.add_metric([watch_state.resource], getattr(watch_state, attribute))
             yield metric
 
 

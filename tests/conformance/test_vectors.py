@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli.commands.conformance import as_text, comparison_exit_code, tallies_as_json
+from webhook.cli.commands.conformance import as_text, comparison_exit_code, comparisons_as_json
 from webhook.cli.main import main
-from webhook.conformance.vectors import Difference, Tally, VectorError, compare_file, differences
+from webhook.conformance.vectors import Comparison, Difference, VectorError, compare_file, differences
 from webhook.core.api.version import KubernetesVersion
 
 VECTORS = Path(__file__).parent.parent.parent / "conformance" / "vectors"
@@ -32,9 +32,9 @@ def test_we_agree_with_one_recorded_verdict_in_ten(name, tmp_path):
 
 
 def agrees(file):
-    for tally in compare_file(file):
-        assert tally.first == ()
-        assert tally.agree == (tally.cases if tally.supported else 0)
+    for comparison in compare_file(file):
+        assert comparison.first == ()
+        assert comparison.agree == (comparison.cases if comparison.supported else 0)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def case(scenario, expected, **more):
     ],
 )
 def test_one_case(tmp_path, line, where):
-    (tally,) = compare_file(vectors(tmp_path, line))
-    assert [difference.where for difference in tally.first] == ([where] if where else [])
-    assert tally.agree == (0 if where else 1)
+    (comparison,) = compare_file(vectors(tmp_path, line))
+    assert [difference.where for difference in comparison.first] == ([where] if where else [])
+    assert comparison.agree == (0 if where else 1)
 
 
 @pytest.mark.parametrize(
@@ -120,21 +120,23 @@ def test_one_case(tmp_path, line, where):
     ],
 )
 def test_yaml_that_cannot_be_read_is_refused_in_go_yamls_words(tmp_path, text, fault):
-    (tally,) = compare_file(vectors(tmp_path, case({"yaml": text}, {"decodeError": fault})))
-    assert tally.first == ()
+    (comparison,) = compare_file(vectors(tmp_path, case({"yaml": text}, {"decodeError": fault})))
+    assert comparison.first == ()
 
 
 def test_the_first_ten_differences_are_kept(tmp_path):
     lines = [{"scenario": {"id": str(i)}, "expected": {"args": None}} for i in range(12)]
-    (tally,) = compare_file(vectors(tmp_path, *lines))
-    assert [difference.id for difference in tally.first] == [str(i) for i in range(10)]
-    assert (tally.cases, tally.agree) == (12, 0)
+    (comparison,) = compare_file(vectors(tmp_path, *lines))
+    assert [difference.id for difference in comparison.first] == [str(i) for i in range(10)]
+    assert (comparison.cases, comparison.agree) == (12, 0)
 
 
 def test_kinds_are_counted_apart_and_unknown_ones_not_compared(tmp_path):
     lines = [case({"object": POD}, {}), "\n", case({"pod": {}}, {}), case({"plugin": "X"}, {}), case({"nodes": []}, {})]
-    tallies = compare_file(vectors(tmp_path, *lines, name="some.jsonl.gz"), {"validate": lambda *_: {}})
-    assert [(tally.kind, tally.cases, tally.agree, tally.supported) for tally in tallies] == [
+    comparisons = compare_file(vectors(tmp_path, *lines, name="some.jsonl.gz"), {"validate": lambda *_: {}})
+    assert [
+        (comparison.kind, comparison.cases, comparison.agree, comparison.supported) for comparison in comparisons
+    ] == [
         ("validate", 1, 1, True),
         ("verdict", 3, 0, False),
     ]
@@ -180,14 +182,14 @@ VERDICT = case({"pod": {}}, {"fits": False, "message": "no nodes available to sc
 @pytest.mark.parametrize(
     ("others", "code"),
     [
-        pytest.param([Tally(file="f", kind="args", cases=1, agree=1, first=())], 0, id="some were not compared"),
+        pytest.param([Comparison(file="f", kind="args", cases=1, agree=1, first=())], 0, id="some were not compared"),
         pytest.param([], 1, id="nothing was compared"),
     ],
 )
 def test_a_kind_that_cannot_be_decided_never_counts_as_agreeing(others, code):
-    tallies = [*others, Tally(file="f", kind="tides", cases=2, agree=0, first=(), supported=False)]
-    assert comparison_exit_code(tallies, unreadable=False) == code
-    assert "f: tides: not supported yet; 2 cases were not compared" in as_text(tallies)
+    comparisons = [*others, Comparison(file="f", kind="tides", cases=2, agree=0, first=(), supported=False)]
+    assert comparison_exit_code(comparisons, unreadable=False) == code
+    assert "f: tides: not supported yet; 2 cases were not compared" in as_text(comparisons)
 
 
 @pytest.mark.parametrize(
@@ -228,13 +230,13 @@ def test_a_file_names_its_release(tmp_path):
         for expected in ({"errors": [{}, {}, {}]}, {"errors": []})
     )
     path = vectors(tmp_path, newer, {"kubernetesVersion": "v1.33.13"}, older, {"kubernetesVersion": "v1.34.4"}, newer)
-    tallies = compare_file(path)
-    assert [(each.release, each.cases, each.agree) for each in tallies] == [
+    comparisons = compare_file(path)
+    assert [(each.release, each.cases, each.agree) for each in comparisons] == [
         ("1.37", 1, 1),
         ("1.33", 1, 1),
         ("1.34", 1, 1),
     ]
-    assert ": validate as Kubernetes 1.33: 1 of 1 cases agree" in as_text(tallies)
+    assert ": validate as Kubernetes 1.33: 1 of 1 cases agree" in as_text(comparisons)
     (as_one,) = compare_file(path, as_version=KubernetesVersion(1, 33))
     assert (as_one.release, as_one.cases, as_one.agree) == ("1.33", 3, 1)
 
@@ -256,11 +258,11 @@ def test_a_release_that_is_not_supported(tmp_path):
 
 def test_text_output():
     difference = Difference("case-7", "errors[0].text", "x" * 500, None)
-    tallies = [
-        Tally(file="v.gz", kind="validate", cases=3000, agree=2999, first=(difference,)),
-        Tally(file="w.gz", kind="verdict", cases=5, agree=0, first=(), supported=False),
+    comparisons = [
+        Comparison(file="v.gz", kind="validate", cases=3000, agree=2999, first=(difference,)),
+        Comparison(file="w.gz", kind="verdict", cases=5, agree=0, first=(), supported=False),
     ]
-    assert as_text(tallies).splitlines() == [
+    assert as_text(comparisons).splitlines() == [
         "v.gz: validate: 2999 of 3000 cases agree (99.96 %)",
         "  case-7: errors[0].text",
         '    expected "' + "x" * 399 + "...",
@@ -268,5 +270,5 @@ def test_text_output():
         "w.gz: verdict: not supported yet; 5 cases were not compared",
         "2999 of 3000 compared cases agree; 5 cases were not compared",
     ]
-    assert tallies_as_json([]) == "[]"
-    assert as_text(tallies[:1]).endswith("2999 of 3000 compared cases agree")
+    assert comparisons_as_json([]) == "[]"
+    assert as_text(comparisons[:1]).endswith("2999 of 3000 compared cases agree")

@@ -179,12 +179,14 @@ def explained(answer: AnsweredQuestion, pods: tuple[str, ...] | UnsetType = UNSE
         title=question.title,
         pod=_PodName(namespace=meta.namespace, name=meta.name, exists=question.exists),
         notes=question.notes,
-        details=tuple(with_fields_of(each, _Detail, nodes=(*names(each.nodes),)) for each in explanation.obstacles),
+        details=tuple(
+            with_fields_of(obstacle, _Detail, nodes=(*names(obstacle.nodes),)) for obstacle in explanation.obstacles
+        ),
         ways=tuple(_OpenWay(without=way.parts, nodes=(*names(way.nodes),)) for way in explanation.ways),
-        fixes=tuple(_fix(*each, answer) for each in zip_longest(explanation.fixes, answer.replicas)),
+        fixes=tuple(_fix(*fix_and_range, answer) for fix_and_range in zip_longest(explanation.fixes, answer.replicas)),
         reliefs=tuple(
-            with_fields_of(each, _ClusterRelief, text=relief_text(each, explanation), nodes=(*names(each.nodes),))
-            for each in explanation.reliefs
+            with_fields_of(relief, _ClusterRelief, text=relief_text(relief, explanation), nodes=(*names(relief.nodes),))
+            for relief in explanation.reliefs
         ),
         edit=None if question.target is None else _edit(question.target),
     )
@@ -197,7 +199,7 @@ def _fix(fix: PodFix, replicas: PlacedReplicas | None, answer: AnsweredQuestion)
     return _ConstraintFix(
         text=explanation.in_words(fix),
         nodes=(*explanation.verdict.nodes.names_of(fix.open),),
-        changes=tuple(_FieldChange(path=f"{at}{each.at}", value=each.value) for each in fix.changes),
+        changes=tuple(_FieldChange(path=f"{at}{change.at}", value=change.value) for change in fix.changes),
         fits=fits,
         patch=answer.patch(fix),
         command=answer.command(fix),

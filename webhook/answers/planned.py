@@ -143,8 +143,8 @@ def plan_answer(known: PlanInput, freed: PlanInput, before: StoredPlan) -> PlanA
     group = known.group
     stands = kept_plan(known, before) if before.zones else None
     derived = stands if stands is not None and stands.fits else fresh_plan(known, freed)
-    fields = {each.name: naive_fields(group, each) for each in known.expected}
-    keys = dict.fromkeys(each.topology_key for each in group.caps if each.enforced)
+    fields = {shard.name: naive_fields(group, shard) for shard in known.expected}
+    keys = dict.fromkeys(cap.topology_key for cap in group.caps if cap.enforced)
     first, own = fields[known.shards[0].name], known.shards[0].pod.pod_spec.constraints
     return PlanAnswer(
         known=known,
@@ -159,7 +159,7 @@ def plan_answer(known: PlanInput, freed: PlanInput, before: StoredPlan) -> PlanA
 def planned(answer: PlanAnswer) -> PlanDocument:
     """Return the document of a group."""
     group = answer.group
-    caps = tuple(_cap(each, group.pods) for each in group.caps)
+    caps = tuple(_cap(cap, group.pods) for cap in group.caps)
     return with_fields_of(
         group, PlanDocument, group=group.name, caps=caps, naive=_naive(answer), derived=_derived(answer)
     )

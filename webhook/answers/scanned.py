@@ -102,7 +102,7 @@ class _ScanNumbers(Document, frozen=True):
 
 def scan_document(scan: ClusterScan, workloads: Iterable[ScannedWorkload]) -> ScanDocument:
     """Return the document of a scan with these workloads."""
-    gaps = tuple(replace(each, missing=one_line(each.missing)) for each in scan.gaps)
+    gaps = tuple(replace(gap, missing=one_line(gap.missing)) for gap in scan.gaps)
     return with_fields_of(scan, ScanDocument, gaps=gaps, workloads=tuple(map(workload_document, workloads)))
 
 
@@ -112,8 +112,10 @@ def workload_document(workload: ScannedWorkload) -> WorkloadDocument:
         workload,
         WorkloadDocument,
         findings=tuple(map(_finding, workload.findings)),
-        not_evaluated=tuple(RuleGap(each.rule, one_line(each.missing)) for each in workload.not_evaluated),
-        failures=tuple(_Failure(part=each.part, error=type(each.error).__name__) for each in workload.failures),
+        not_evaluated=tuple(RuleGap(gap.rule, one_line(gap.missing)) for gap in workload.not_evaluated),
+        failures=tuple(
+            _Failure(part=failure.part, error=type(failure.error).__name__) for failure in workload.failures
+        ),
         skews=tuple(map(skew_document, workload.skews)),
     )
 
@@ -126,16 +128,16 @@ def skew_document(skew: ActualSkew) -> PublishedSkew:
 def scan_numbers(scan: ClusterScan) -> _ScanNumbers:
     """Return the scan in numbers."""
     workloads: Sequence[ScannedWorkload] = scan.workloads
-    above = [skew.hard for each in workloads for skew in each.skews if skew.above]
+    above = [skew.hard for workload in workloads for skew in workload.skews if skew.above]
     return _ScanNumbers(
         nodes=scan.nodes,
         pods=scan.pods,
         pending=dict(scan.pending),
         above_max_skew=_AboveMaxSkew(hard=sum(above), soft=len(above) - sum(above)),
         zones=scan.zones,
-        would_deny=sum(bool(each.would_deny) for each in workloads),
-        would_inject=sum(bool(each.would_inject) for each in workloads),
-        lacking=sum(each.lacking for each in workloads),
+        would_deny=sum(bool(workload.would_deny) for workload in workloads),
+        would_inject=sum(bool(workload.would_inject) for workload in workloads),
+        lacking=sum(workload.lacking for workload in workloads),
     )
 
 

@@ -124,7 +124,7 @@ class Simulated(Document, frozen=True):
 def simulated(answers: Sequence[SimulationAnswer]) -> Simulated:
     """Return the document of the answers to the events."""
     documents = tuple(map(_simulated, answers))
-    worst = min(documents, key=lambda each: _WORST_FIRST.index(each.verdict))
+    worst = min(documents, key=lambda document: _WORST_FIRST.index(document.verdict))
     return worst if len(documents) == 1 else replace(worst, events=documents)
 
 
@@ -137,7 +137,7 @@ def _simulated(answer: SimulationAnswer) -> Simulated:
         else simulation.stuck
     )
     rollout = None
-    if any(each.rollout is not None for each in outcome.workloads):
+    if any(part.rollout is not None for part in outcome.workloads):
         rollout = _Rollout(worst_final_skew=simulation.skew if simulation else None, new_running=_range(outcome.whole))
     return Simulated(
         verdict=outcome.whole.outcome,
@@ -146,7 +146,7 @@ def _simulated(answer: SimulationAnswer) -> Simulated:
         fits=_range(outcome.whole),
         witness=waiting.moves if waiting else (),
         blocking=_blocking(waiting) if waiting else None,
-        fixes=tuple(_change(each) for _, changes in answer.ends for each in changes),
+        fixes=tuple(_change(change) for _, changes in answer.ends for change in changes),
         workloads={
             workload.title: _verdict(each) for workload, each in zip(outcome.workloads, outcome.each, strict=True)
         },
@@ -180,9 +180,7 @@ def _most_likely(answer: SimulationAnswer) -> tuple[_LikelyNode, ...] | None:
     if answer.likely is None:
         return None
     owners = [workload.title for workload in answer.outcomes.workloads for _ in workload.batches]
-    return tuple(
-        _LikelyNode(workload=owners[each.batch], node=each.node, best=each.best) for each in answer.likely.placed
-    )
+    return tuple(_LikelyNode(workload=owners[pod.batch], node=pod.node, best=pod.best) for pod in answer.likely.placed)
 
 
 def _verdict(verdict: PlacementVerdict) -> _WorkloadVerdict:
@@ -218,23 +216,23 @@ def _change(change: SuggestedChange) -> _ProvenChange:
 
 
 def _constraints(end: Ending) -> tuple[_CountsBeforeAndAfter, ...]:
-    before = {each.index: each.domains.counts for each in end.before.balances}
+    before = {balance.index: balance.domains.counts for balance in end.before.balances}
     return tuple(
         _CountsBeforeAndAfter(
-            topology_key=each.domains.constraint.topology_key,
-            name=each.name,
-            max_skew=each.domains.constraint.max_skew,
-            before=dict(sorted(before.get(each.index, {}).items())),
-            after=dict(sorted(each.domains.counts.items())),
+            topology_key=balance.domains.constraint.topology_key,
+            name=balance.name,
+            max_skew=balance.domains.constraint.max_skew,
+            before=dict(sorted(before.get(balance.index, {}).items())),
+            after=dict(sorted(balance.domains.counts.items())),
         )
-        for each in end.after.balances
-        if each.hard
+        for balance in end.after.balances
+        if balance.hard
     )
 
 
 def _who(outcome: JointOutcome) -> str:
     """Name the workloads: ``Deployment shop/web``, or the number of workloads and the first names."""
-    titles = [one_line(each.title, 80) for each in outcome.workloads]
+    titles = [one_line(workload.title, 80) for workload in outcome.workloads]
     if len(titles) == 1:
         return titles[0]
     return f"{plural(len(titles), 'workload')} ({listed(titles, _NAMES)})"
@@ -247,8 +245,8 @@ def verdict_text(outcome: JointOutcome) -> str:
         return "every workload fits: no pod needs a node"
     if not outcome.alone:
         return f"{_who(outcome)} {outcome_text(outcome.whole, settled=outcome.game is None, several=several)}"
-    bad = sum(each.outcome is PlacementOutcome.NO_FIT for each in outcome.each)
-    stuck = sum(each.outcome is PlacementOutcome.STUCK for each in outcome.each)
+    bad = sum(verdict.outcome is PlacementOutcome.NO_FIT for verdict in outcome.each)
+    stuck = sum(verdict.outcome is PlacementOutcome.STUCK for verdict in outcome.each)
     parts = [f"{bad:,} do{'es' * (bad == 1)} not fit"] * bool(bad) + [f"{stuck:,} can get stuck"] * bool(stuck)
     return f"{_who(outcome)}: {' and '.join(parts) or 'no workload is known to lack room'}, each simulated alone"
 
@@ -305,7 +303,7 @@ def doubt(outcome: JointOutcome) -> str:
 def not_evaluated(answer: SimulationAnswer) -> tuple[str, ...]:
     """Return a line for each fact that could change the answer but is not evaluated."""
     keys = dict.fromkeys(key for end, _ in answer.ends for key in end.after.not_evaluated)
-    made = any(each.source is not None for each in answer.outcomes.workloads)
-    unknown = dict.fromkeys(key for each in answer.outcomes.workloads for key in each.unadmitted)
+    made = any(workload.source is not None for workload in answer.outcomes.workloads)
+    unknown = dict.fromkeys(key for workload in answer.outcomes.workloads for key in workload.unadmitted)
     lines = not_evaluated_lines(keys, [*unknown, *["AdmissionPlugins"] * made])
     return (*lines, *map(one_line, answer.unseen))

@@ -124,11 +124,11 @@ def find_object(
     """
     for item in filter(named.is_in, known.kept):
         return item.raw, item.of
-    found = None if known.server is None else get_object(named, known.server, known.source)
-    if found is None:
+    stored = None if known.server is None else get_object(named, known.server, known.source)
+    if stored is None:
         hint = "; use -n for another namespace" * guessed
         raise CommandError(f"{known.source}: no {named.title}{hint}", Exit.UNREADABLE)
-    return found, stated_type(found)
+    return stored, stated_type(stored)
 
 
 def get_object(wanted: NamedObject, server: ApiServer, source: str) -> Mapping[str, object] | None:

@@ -22,7 +22,7 @@ def build_policy(value: RawConfig, profiles: tuple[SchedulerProfile, ...]) -> Po
 
 def _reshaped(value: object) -> object:
     if isinstance(value, list):
-        return [_reshaped(each) for each in value]
+        return [_reshaped(entry) for entry in value]
     if isinstance(value, dict):
         return {name: _SHAPES.get(name, _reshaped)(inner) for name, inner in value.items()}
     return value

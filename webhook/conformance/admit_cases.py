@@ -45,14 +45,14 @@ def as_recorded(spec: PodSpec) -> dict[str, object]:
     """The parts of a pod that the plugins change, in the recorder's form. Amounts are in thousandths."""
     every = (*(spec.init_containers or ()), *(spec.containers or ()))
     return {
-        "requests": {each.name: _requests(each) for each in every},
-        "limits": {each.name: _limits(each) for each in every},
+        "requests": {container.name: _requests(container) for container in every},
+        "limits": {container.name: _limits(container) for container in every},
         "podRequests": _amounts(spec.resources.requests if spec.resources else None) or None,
         "overhead": _amounts(spec.overhead) or None,
         "nodeSelector": spec.node_selector,
         "tolerations": [
-            {name: value for name, value in msgspec.to_builtins(each).items() if value not in (None, "")}
-            for each in spec.tolerations or ()
+            {name: value for name, value in msgspec.to_builtins(toleration).items() if value not in (None, "")}
+            for toleration in spec.tolerations or ()
         ],
         "priority": spec.priority,
         "priorityClassName": spec.priority_class_name,

@@ -36,17 +36,17 @@ def members(raw: bytes) -> dict[str, bytes]:
     Raises:
         ValueError: The text is not a JSON object.
     """
-    text, found = raw.decode("utf-8", "surrogateescape"), {}
+    text, members = raw.decode("utf-8", "surrogateescape"), {}
     at = _after(text, 0, "{")
     while text[at : at + 1] != "}":
         name, at = _JSON.raw_decode(text, at)
         start = _after(text, at, ":")
         _, end = _JSON.raw_decode(text, start)
-        found[str(name)] = text[start:end].encode("utf-8", "surrogateescape")
+        members[str(name)] = text[start:end].encode("utf-8", "surrogateescape")
         at = _skip(text, end)
         if text[at : at + 1] != "}":
             at = _after(text, at, ",")
-    return found
+    return members
 
 
 def _skip(text: str, at: int) -> int:
@@ -99,7 +99,7 @@ def decide_validate(case: Mapping[str, bytes], version: KubernetesVersion = RECO
             constraints = merge_match_label_keys(constraints, labels, version)
         answer["errors"] = [_error(error) for error in errors]
         answer["warnings"] = list(warnings)
-        answer["topologySpreadConstraints"] = [_constraint(each) for each in constraints] or None
+        answer["topologySpreadConstraints"] = [_constraint(constraint) for constraint in constraints] or None
     return answer
 
 
@@ -109,8 +109,8 @@ def decide_refused(case: Mapping[str, bytes], version: KubernetesVersion = RECOR
     answer: dict[str, object] = {"id": validated["id"], "accepted": not validated.get("errors")}
     workload = read_workload(case["workload"]) if answer["accepted"] else None
     if workload is not None:
-        found = [each for template in workload.templates for each in refusals(workload, template, version)]
-        answer["errors"] = [_error(each.error) for each in found]
+        faults = [refusal for template in workload.templates for refusal in refusals(workload, template, version)]
+        answer["errors"] = [_error(fault.error) for fault in faults]
     return answer
 
 
@@ -125,7 +125,7 @@ def decide_args(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED
         return answer | {"decodeError": str(error)}
     shown: dict[str, object] = {"defaultingType": args.defaulting_type}
     if args.constraints:
-        shown["defaultConstraints"] = [_constraint(each) for each in args.constraints]
+        shown["defaultConstraints"] = [_constraint(constraint) for constraint in args.constraints]
     return answer | {"args": shown, "errors": [_error(error) for error in validate_args(args, version)]}
 
 

@@ -63,7 +63,7 @@ class Difference(Struct, frozen=True):
     got: object
 
 
-class Tally(Struct, frozen=True, kw_only=True):
+class Comparison(Struct, frozen=True, kw_only=True):
     """The result for one kind and release in one file.
 
     Attributes:
@@ -97,7 +97,7 @@ def _kind(scenario: Mapping[str, bytes]) -> str:
 
 
 class _Count:
-    """The tally of one kind while reading the file."""
+    """The comparison of one kind while reading the file."""
 
     def __init__(self) -> None:
         self.cases = 0
@@ -115,7 +115,7 @@ class _Count:
 
 def compare_file(
     path: Path, evaluators: Mapping[str, Evaluator] = EVALUATORS, as_version: KubernetesVersion | None = None
-) -> tuple[Tally, ...]:
+) -> tuple[Comparison, ...]:
     """Decide every case of a file.
 
     Args:
@@ -124,7 +124,7 @@ def compare_file(
         as_version: The release to decide for. The release in the file by default.
 
     Returns:
-        One tally for each kind and release, in order of first appearance.
+        One comparison for each kind and release, in order of first appearance.
 
     Raises:
         VectorError: The file cannot be read.
@@ -151,7 +151,7 @@ def compare_file(
     if not counts:
         raise VectorError(f"{path}: it contains no vectors")
     return tuple(
-        Tally(
+        Comparison(
             file=str(path),
             kind=kind,
             release=release,
@@ -198,7 +198,7 @@ def differences(expected: object, got: object, where: str = "") -> Iterator[tupl
         for name, value in expected.items():
             yield from differences(value, got.get(name), f"{where}.{name}" if where else name)
     elif isinstance(expected, list) and isinstance(got, list | tuple) and len(expected) == len(got):
-        for index, (value, found) in enumerate(zip(expected, got, strict=True)):
-            yield from differences(value, found, f"{where}[{index}]")
+        for index, (value, actual) in enumerate(zip(expected, got, strict=True)):
+            yield from differences(value, actual, f"{where}[{index}]")
     elif expected != got or isinstance(expected, bool) is not isinstance(got, bool):
         yield where, expected, got

@@ -136,10 +136,10 @@ def _asked(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> 
     if plugin == _SCORES:
         return _node_scores(cycle, verdict.feasible, index)
     if plugin == _DEFAULT_SELECTOR:
-        found = pod_services(pod.labels, pod.meta.namespace, index)
+        services = pod_services(pod.labels, pod.meta.namespace, index)
         return {
             "defaultSelector": default_selector(pod.meta, pod.meta.namespace, index).text,
-            "podServices": [service.metadata.name for service in found if service.metadata] or None,
+            "podServices": [service.metadata.name for service in services if service.metadata] or None,
         }
     if plugin not in FILTERS:
         status = failure("no such filter plugin")
@@ -151,12 +151,12 @@ def _asked(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> 
 def _node_scores(cycle: Cycle, feasible: int, index: ClusterIndex) -> Json:
     """The weighted scores by plugin and the best nodes. Empty without a feasible node."""
     scoring, nodes = take_scoring(index, cycle.problem), cycle.problem.nodes
-    found = node_scores(scoring, cycle, feasible) if scoring is not None and feasible else None
-    if scoring is None or found is None:
+    scores = node_scores(scoring, cycle, feasible) if scoring is not None and feasible else None
+    if scoring is None or scores is None:
         return {"nodeScores": None, "best": None}
     by_plugin = {
-        plugin: {nodes.names[slot]: found.get(plugin, {}).get(slot, 0) for slot in node_sets.to_slots(feasible)}
-        for plugin in (*found, *_NO_SCORES)
+        plugin: {nodes.names[slot]: scores.get(plugin, {}).get(slot, 0) for slot in node_sets.to_slots(feasible)}
+        for plugin in (*scores, *_NO_SCORES)
     }
     return {"nodeScores": by_plugin, "best": sorted(nodes.names_of(best_nodes(scoring, cycle, feasible)))}
 
@@ -227,9 +227,9 @@ def _add_pods(index: ClusterIndex, raws: Iterable[Raw]) -> None:
 def _nulls_as_go_reads(value: object, field: str = "") -> object:
     """Read null as Go does, for kinds that `as_go_reads` does not know."""
     if isinstance(value, list):
-        return [{} if each is None else _nulls_as_go_reads(each) for each in value]
+        return [{} if item is None else _nulls_as_go_reads(item) for item in value]
     if not isinstance(value, dict):
         return value
-    if field in _TEXT_MAPS and not any(isinstance(each, dict | list) for each in value.values()):
+    if field in _TEXT_MAPS and not any(isinstance(inner, dict | list) for inner in value.values()):
         return {key: "" if each is None else each for key, each in value.items()}
     return {key: _nulls_as_go_reads(each, key) for key, each in value.items() if each is not None}

@@ -100,8 +100,8 @@ def _overview(shown: Shown, scan: ClusterScan) -> str:
 
 def _workloads(shown: Shown, scan: ClusterScan) -> str:
     query = read_query(request.args)
-    found = listing(shown, scan, query)
-    return render("workloads.html", "Workloads", shown, "/workloads", query=query, listing=found)
+    page = listing(shown, scan, query)
+    return render("workloads.html", "Workloads", shown, "/workloads", query=query, listing=page)
 
 
 def _domains(shown: Shown, scan: ClusterScan) -> str:
@@ -137,7 +137,7 @@ def _workload(simulator: Simulator | None, shown: Shown, scan: ClusterScan) -> s
 def _form(scan: ClusterScan, asked: WhatIfChange) -> dict[str, object]:
     return {
         "asked": asked,
-        "zones": sorted({each.zone for each in scan.zones}),
+        "zones": sorted({zone.zone for zone in scan.zones}),
         "most_replicas": MOST_REPLICAS,
         "most_nodes": MOST_NODES,
     }
@@ -183,7 +183,7 @@ def _overview_document(shown: Shown, scan: ClusterScan) -> Response:
         live=shown.live,
         health=shown.health,
         total=len(scan.workloads),
-        above_max_skew=sum(any(skew.above for skew in each.skews) for each in scan.workloads),
+        above_max_skew=sum(any(skew.above for skew in workload.skews) for workload in scan.workloads),
         scan=scan_document(scan, scan.workloads[:MOST_WORST]),
     )
     return _json(overview)
@@ -192,8 +192,8 @@ def _overview_document(shown: Shown, scan: ClusterScan) -> Response:
 def _groups_document(shown: Shown, _: ClusterScan) -> Response:
     """All SpreadGroups as JSON, each with its status."""
     groups = [
-        {"namespace": each.group.meta.namespace, "name": each.group.meta.name, "status": status_json(each.status)}
-        for each in in_order(shown.groups or ())
+        {"namespace": known.group.meta.namespace, "name": known.group.meta.name, "status": status_json(known.status)}
+        for known in in_order(shown.groups or ())
     ]
     return _json({"groups": groups})
 

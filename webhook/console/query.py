@@ -66,8 +66,8 @@ def read_query(given: Mapping[str, str]) -> Query:
 def address(path: str, query: Query, **changes: object) -> str:
     """The URL of the same list with some parameters changed. Default values are left out."""
     plain = asdict(Query())
-    told = asdict(replace(query, **changes))
-    return link(path, {_NAMES.get(name, name): str(value) for name, value in told.items() if value != plain[name]})
+    values = asdict(replace(query, **changes))
+    return link(path, {_NAMES.get(name, name): str(value) for name, value in values.items() if value != plain[name]})
 
 
 def link(path: str, parameters: Mapping[str, str]) -> str:

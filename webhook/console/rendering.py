@@ -60,14 +60,14 @@ def single_file(shown: Shown, scan: ClusterScan) -> str:
     style = (HERE / "static" / "console.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     moment = instant(shown.moment)
-    bad = [each for each in scan.workloads if any(True for _ in wrongs(each, moment))]
+    bad = [workload for workload in scan.workloads if any(True for _ in wrongs(workload, moment))]
     return render(
         "file.html",
         "Audit",
         shown,
         "/",
         start=first_screen(shown, scan),
-        details=[workload_page(shown, scan, each) for each in bad[:MOST_WORST]],
+        details=[workload_page(shown, scan, workload) for workload in bad[:MOST_WORST]],
         main_class="start",
         style=Markup(style),  # noqa: S704 a file of ours
         style_hash=f"sha256-{digest}",

@@ -46,7 +46,7 @@ def short_names(names: Iterable[str]) -> Mapping[str, str]:
     """
     listed = [*names]
     letters = zip(*listed, strict=False) if len(listed) > 1 else ()
-    cut = sum(1 for _ in itertools.takewhile(lambda each: len({*each}) == 1, letters))
+    cut = sum(1 for _ in itertools.takewhile(lambda parts: len({*parts}) == 1, letters))
     while cut and not all(_may_cut(name, cut) for name in listed):
         cut -= 1
     return {name: name[cut:] for name in listed}

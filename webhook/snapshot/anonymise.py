@@ -103,8 +103,8 @@ class Names:
 
     def __init__(self, objects: Iterable[Mapping[str, Json]]) -> None:
         kept = [*objects]
-        self._compared = frozenset(key for each in kept for key in _compared_keys(each))
-        self._sets = frozenset(tuple(_WORD.findall(name)) for each in kept for name in _stateful_sets(each))
+        self._compared = frozenset(key for value in kept for key in _compared_keys(value))
+        self._sets = frozenset(tuple(_WORD.findall(name)) for value in kept for name in _stateful_sets(value))
         self._lengths = sorted({len(words) for words in self._sets})
         words: dict[str, None] = {}
 
@@ -113,8 +113,8 @@ class Names:
             return text
 
         self._said: Callable[[str], str] = learned
-        for each in kept:
-            self._object(each)
+        for value in kept:
+            self._object(value)
         self.words: Mapping[str, str] = _numbered([word for word in words if word not in _PUBLIC_WORDS])
         self._long: dict[str, str] = {}
         self._said = self._text
@@ -128,9 +128,9 @@ class Names:
             return self._members(value)
         # A CSIDriver carries the name of its driver. Classes and nodes refer to it.
         meta = {("driver" if name == "name" else name): each for name, each in value["metadata"].items()}
-        told = self._members({**value, "metadata": meta})
-        name = told["metadata"].pop("driver", None)
-        return told if name is None else {**told, "metadata": {"name": name, **told["metadata"]}}
+        replaced = self._members({**value, "metadata": meta})
+        name = replaced["metadata"].pop("driver", None)
+        return replaced if name is None else {**replaced, "metadata": {"name": name, **replaced["metadata"]}}
 
     def _text(self, text: str) -> str:
         """Replace the words of a text."""
@@ -181,11 +181,11 @@ class Names:
             }
         if isinstance(value, list):
             if name in _WITH_KEYS:
-                return [self._with_key(each) for each in value]
+                return [self._with_key(item) for item in value]
             if name == "matchFields":
-                return [self._with_key(each) for each in value]
+                return [self._with_key(item) for item in value]
             # The limits of a LimitRange are a list. Its entries are not maps of resources.
-            return [self._member("" if name == "limits" else name, each) for each in value]
+            return [self._member("" if name == "limits" else name, item) for item in value]
         if not isinstance(value, str) or name in _ENUMERATED:
             return value
         if name in _KEYS:
@@ -208,7 +208,7 @@ class Names:
                 changed[name] = self.value(key, value)
             elif name == "values" and isinstance(value, list):
                 changed[name] = [
-                    self.value(key, each) if isinstance(each, str) else self._member(name, each) for each in value
+                    self.value(key, item) if isinstance(item, str) else self._member(name, item) for item in value
                 ]
             else:
                 changed[name] = self._member(name, value)
@@ -227,8 +227,8 @@ class Names:
         if not isinstance(value, str) or value.isdigit():
             return value
         if key == EXEMPT_ANNOTATION:
-            return ",".join(each if each.strip() in BY_ID else self._said(each) for each in value.split(","))
-        if all(_is_public(each.partition("/")[0]) for each in value.split(",")):
+            return ",".join(part if part.strip() in BY_ID else self._said(part) for part in value.split(","))
+        if all(_is_public(part.partition("/")[0]) for part in value.split(",")):
             return value  # names of volume plugins
         try:
             record = msgspec.json.decode(value)
@@ -238,7 +238,7 @@ class Names:
 
 
 def _is_public(domain: str) -> bool:
-    return domain.endswith(_PUBLIC_DOMAINS) and any(f".{domain}".endswith(f".{each}") for each in _PUBLIC_DOMAINS)
+    return domain.endswith(_PUBLIC_DOMAINS) and any(f".{domain}".endswith(f".{public}") for public in _PUBLIC_DOMAINS)
 
 
 def _numbered(words: Sequence[str]) -> Mapping[str, str]:
@@ -261,11 +261,11 @@ def _compared_keys(value: Json) -> Iterator[str]:
     if isinstance(value, dict):
         if value.get("operator") in ("Gt", "Lt") and isinstance(value.get("key"), str):
             yield value["key"]
-        for each in value.values():
-            yield from _compared_keys(each)
+        for inner in value.values():
+            yield from _compared_keys(inner)
     elif isinstance(value, list):
-        for each in value:
-            yield from _compared_keys(each)
+        for item in value:
+            yield from _compared_keys(item)
 
 
 def _stateful_sets(value: Mapping[str, Json]) -> Iterator[str]:
@@ -275,6 +275,6 @@ def _stateful_sets(value: Mapping[str, Json]) -> Iterator[str]:
         return
     owners = meta.get("ownerReferences")
     own = {"kind": value.get("kind"), "name": meta.get("name")}
-    for each in (own, *(owners if isinstance(owners, list) else ())):
-        if isinstance(each, dict) and each.get("kind") in _ORDERED:
-            yield str(each.get("name"))
+    for reference in (own, *(owners if isinstance(owners, list) else ())):
+        if isinstance(reference, dict) and reference.get("kind") in _ORDERED:
+            yield str(reference.get("name"))

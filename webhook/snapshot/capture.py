@@ -37,8 +37,8 @@ class CapturedSnapshot(Struct, frozen=True, kw_only=True):
     def lines(self) -> Iterator[bytes]:
         """Yield the file line by line."""
         yield msgspec.json.encode({"kind": Header.KIND, **msgspec.to_builtins(self.header)}) + b"\n"
-        for each in self.objects:
-            yield each + b"\n"
+        for text in self.objects:
+            yield text + b"\n"
 
 
 def capture(live: LiveCluster, policy: Policy, progress: Callable[[int], None]) -> CapturedSnapshot:
@@ -83,9 +83,9 @@ def without_names(snapshot: CapturedSnapshot) -> CapturedSnapshot:
     """Return the snapshot with all names replaced."""
     from webhook.snapshot.anonymise import Names  # noqa: PLC0415 most snapshots keep their names
 
-    objects = [msgspec.json.decode(each) for each in snapshot.objects]
+    objects = [msgspec.json.decode(text) for text in snapshot.objects]
     names = Names(objects)
-    replaced = tuple(msgspec.json.encode(names.replaced(each)) for each in objects)
+    replaced = tuple(msgspec.json.encode(names.replaced(value)) for value in objects)
     return structs.replace(snapshot, header=structs.replace(snapshot.header, anonymised=True), objects=replaced)
 
 

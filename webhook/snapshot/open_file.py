@@ -62,15 +62,15 @@ def open_cluster_file(path: str) -> io.BufferedReader:
     objects = list[bytes]()
     for file in read_files([path], unpack=True):
         content = [file] if isinstance(file, InputFault) else read_manifests(file.name, file.data, duplicates=False)
-        for each in content:
-            if isinstance(each, InputFault):
-                if each.fatal:
-                    told = file.unquoted(each) if isinstance(file, File) else each
-                    raise SnapshotError(told.file, told.message, told.line or None)
+        for entry in content:
+            if isinstance(entry, InputFault):
+                if entry.fatal:
+                    fault = file.unquoted(entry) if isinstance(file, File) else entry
+                    raise SnapshotError(fault.file, fault.message, fault.line or None)
             else:
-                objects.append(each.value if isinstance(each.value, bytes) else msgspec.json.encode(each.value))
+                objects.append(entry.value if isinstance(entry.value, bytes) else msgspec.json.encode(entry.value))
     # JSON has line breaks only between tokens. A space means the same there.
-    return io.BufferedReader(io.BytesIO(b"\n".join(each.replace(b"\n", b" ") for each in objects)))
+    return io.BufferedReader(io.BytesIO(b"\n".join(text.replace(b"\n", b" ") for text in objects)))
 
 
 def _is_json(stream: io.BufferedReader) -> bool:

@@ -100,7 +100,7 @@ def _typed(info: Type) -> CopiedShape | None:
     """The copied parts of a value decoded as this type. None for types without content."""
     match info:
         case StructType(cls=cls, fields=fields):
-            read = {each.encode_name: _typed(each.type) for each in fields if each.encode_name not in _NOT_COPIED}
+            read = {field.encode_name: _typed(field.type) for field in fields if field.encode_name not in _NOT_COPIED}
             if "annotations" in read:
                 read["annotations"] = _ANNOTATIONS
             members = {name: inner for name, inner in read.items() if inner is not None}

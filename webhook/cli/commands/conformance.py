@@ -7,7 +7,7 @@ import msgspec
 
 from webhook.cli.exit_codes import Exit
 from webhook.cli.parameters import VERSION
-from webhook.conformance.vectors import Tally, VectorError, compare_file
+from webhook.conformance.vectors import Comparison, VectorError, compare_file
 from webhook.core.api.version import RECORDED, KubernetesVersion
 
 _MAX_DIFFERENCES = 3  # of a kind; more of them mostly have the same cause, and JSON has ten
@@ -33,51 +33,59 @@ def conformance(*, files: tuple[Path, ...], kube_version: KubernetesVersion | No
     FILE is JSON Lines, plain or gzip, as described in conformance/README.md. Unsupported kinds are listed and never
     count as agreeing.
     """
-    tallies: list[Tally] = []
+    comparisons: list[Comparison] = []
     unreadable = False
     for file in files:
         try:
-            tallies += compare_file(file, as_version=kube_version)
+            comparisons += compare_file(file, as_version=kube_version)
         except VectorError as error:
             unreadable = True
             click.echo(f"evenspread: {error}", err=True)
-    click.echo(tallies_as_json(tallies) if output == "json" else as_text(tallies))
-    click.get_current_context().exit(comparison_exit_code(tallies, unreadable=unreadable))
+    click.echo(comparisons_as_json(comparisons) if output == "json" else as_text(comparisons))
+    click.get_current_context().exit(comparison_exit_code(comparisons, unreadable=unreadable))
 
 
-def comparison_exit_code(tallies: list[Tally], *, unreadable: bool) -> Exit:
+def comparison_exit_code(comparisons: list[Comparison], *, unreadable: bool) -> Exit:
     """The exit code. A run without compared cases fails."""
-    compared = [tally for tally in tallies if tally.supported]
-    if any(tally.agree < tally.cases for tally in compared):
+    compared = [comparison for comparison in comparisons if comparison.supported]
+    if any(comparison.agree < comparison.cases for comparison in compared):
         return Exit.FINDINGS
     if unreadable:
         return Exit.UNREADABLE
     return Exit.FINE if compared else Exit.FINDINGS
 
 
-def tallies_as_json(tallies: list[Tally]) -> str:
+def comparisons_as_json(comparisons: list[Comparison]) -> str:
     """The JSON: ``[{file, kind, cases, agree, first: [{id, where, expected, got}], supported, release}]``."""
-    return msgspec.json.format(msgspec.json.encode(tallies)).decode()
+    return msgspec.json.format(msgspec.json.encode(comparisons)).decode()
 
 
-def as_text(tallies: list[Tally]) -> str:
+def as_text(comparisons: list[Comparison]) -> str:
     """A line for each file and kind, with its first differences, and a line with the totals."""
     lines = []
-    for tally in tallies:
-        if not tally.supported:
-            lines.append(f"{tally.file}: {tally.kind}: not supported yet; {_cases(tally.cases)} not compared")
+    for comparison in comparisons:
+        if not comparison.supported:
+            lines.append(
+                f"{comparison.file}: {comparison.kind}: not supported yet; {_cases(comparison.cases)} not compared"
+            )
             continue
         # Rounded down, so that 100 % means all cases.
-        rate = f"{int(tally.rate * 10_000) / 100:.2f} %"
-        kind = tally.kind if tally.release == str(RECORDED) else f"{tally.kind} as Kubernetes {tally.release}"
-        lines.append(f"{tally.file}: {kind}: {tally.agree} of {tally.cases} cases agree ({rate})")
-        for difference in tally.first[:_MAX_DIFFERENCES]:
+        rate = f"{int(comparison.rate * 10_000) / 100:.2f} %"
+        kind = (
+            comparison.kind
+            if comparison.release == str(RECORDED)
+            else f"{comparison.kind} as Kubernetes {comparison.release}"
+        )
+        lines.append(f"{comparison.file}: {kind}: {comparison.agree} of {comparison.cases} cases agree ({rate})")
+        for difference in comparison.first[:_MAX_DIFFERENCES]:
             lines.append(f"  {difference.id}: {difference.where}")
             lines.append(f"    expected {_shown(difference.expected)}")
             lines.append(f"    got      {_shown(difference.got)}")
-    compared = [tally for tally in tallies if tally.supported]
-    skipped = sum(tally.cases for tally in tallies if not tally.supported)
-    total = f"{sum(tally.agree for tally in compared)} of {sum(tally.cases for tally in compared)} compared cases agree"
+    compared = [comparison for comparison in comparisons if comparison.supported]
+    skipped = sum(comparison.cases for comparison in comparisons if not comparison.supported)
+    agree = sum(comparison.agree for comparison in compared)
+    cases = sum(comparison.cases for comparison in compared)
+    total = f"{agree} of {cases} compared cases agree"
     return "\n".join([*lines, f"{total}; {_cases(skipped)} not compared" if skipped else total])
 
 

@@ -152,9 +152,9 @@ def _object_skews(item: Item, meta: ObjectMeta, within: ScanContext, source: str
     return tuple(_WorkloadSkew(workload=named, skew=skew) for skew in skews)
 
 
-def _is_broken(found: _WorkloadSkew) -> bool:
+def _is_broken(workload: _WorkloadSkew) -> bool:
     """Whether a hard constraint is above its maxSkew."""
-    return found.skew.above and found.skew.hard
+    return workload.skew.above and workload.skew.hard
 
 
 def _render(skews: Sequence[_WorkloadSkew], where: str, *, color: bool) -> Iterator[str]:

@@ -46,11 +46,11 @@ class Fact(Struct, frozen=True):
 def first_screen(shown: Shown, scan: ClusterScan) -> dict[str, object]:
     """The values of the first screen."""
     moment, shorts = instant(shown.moment), zone_shorts(scan)
-    bad = [each for each in scan.workloads if any(True for _ in wrongs(each, moment))]
+    bad = [workload for workload in scan.workloads if any(True for _ in wrongs(workload, moment))]
     return {
         "tiles": (_loss_tile(scan, shorts), _pending_tile(scan, moment), _above_tile(scan)),
         "health": tuple(_health_line(shown.health, scan)),
-        "worst": tuple(summary(each, moment, shorts) for each in bad[:MOST_WORST]),
+        "worst": tuple(summary(workload, moment, shorts) for workload in bad[:MOST_WORST]),
         "total": plural(len(scan.workloads), "workload"),
         "any": bool(scan.workloads),
     }
@@ -58,7 +58,7 @@ def first_screen(shown: Shown, scan: ClusterScan) -> dict[str, object]:
 
 def zone_shorts(scan: ClusterScan) -> Mapping[str, str]:
     """The short names of all known zones."""
-    named = {each.zone for each in scan.zones} | {zone for each in scan.workloads for zone in each.zones}
+    named = {loss.zone for loss in scan.zones} | {zone for workload in scan.workloads for zone in workload.zones}
     return short_names(sorted(named))
 
 
@@ -73,7 +73,7 @@ def _loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> _Tile:
         )
         return _Tile(id="zone-loss", title=_LOSS, figure="?", unit="not known", text=text, bad=False)
     lost = worst.most_pending
-    costly = sorted(scan.zones, key=lambda each: each.most_pending, reverse=True)[:_MOST_ZONES]
+    costly = sorted(scan.zones, key=lambda loss: loss.most_pending, reverse=True)[:_MOST_ZONES]
     return _Tile(
         id="zone-loss",
         title=_LOSS,
@@ -82,8 +82,8 @@ def _loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> _Tile:
         text=f"if it is {one_line(worst.zone)}" if lost else "whichever it is",
         bad=lost > 0,
         rows=tuple(
-            (one_line(shorts.get(each.zone, each.zone), 32), each)
-            for each in sorted(costly, key=lambda loss: loss.zone)
+            (one_line(shorts.get(zone_loss.zone, zone_loss.zone), 32), zone_loss)
+            for zone_loss in sorted(costly, key=lambda loss: loss.zone)
         ),
     )
 
@@ -93,9 +93,9 @@ def _pending_tile(scan: ClusterScan, moment: datetime | None) -> _Tile:
     waiting = scan.pending.get(PendingCause.SPREAD, 0)
     oldest = min(
         (
-            (pod.since, pod.name, each.namespace)
-            for each in scan.workloads
-            if (pod := each.oldest_for_spread) is not None
+            (pod.since, pod.name, workload.namespace)
+            for workload in scan.workloads
+            if (pod := workload.oldest_for_spread) is not None
         ),
         default=None,
     )
@@ -117,11 +117,12 @@ def _pending_tile(scan: ClusterScan, moment: datetime | None) -> _Tile:
 
 def _above_tile(scan: ClusterScan) -> _Tile:
     """The workloads with a skew above their maxSkew."""
-    above = [each for each in scan.workloads if any(skew.above for skew in each.skews)]
+    above = [workload for workload in scan.workloads if any(skew.above for skew in workload.skews)]
     text = "every workload is within its maxSkew"
     if above:
         worst, skew = max(
-            ((each, skew) for each in above for skew in each.skews if skew.above), key=lambda pair: excess(pair[1])
+            ((workload, skew) for workload in above for skew in workload.skews if skew.above),
+            key=lambda pair: excess(pair[1]),
         )
         text = f"the worst is {one_line(worst.namespace)}/{one_line(worst.name)}, {above_text(skew)}"
     return _Tile(
@@ -151,7 +152,7 @@ def _health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
         yield Fact("Our CA", f"{plural(days, 'day')} left", bad=health.certificate_days < _SOON_DAYS)
     rules = {gap.rule for gap in scan.gaps}
     yield Fact("Rules not evaluated", f"{len(rules):,}" if rules else "none")
-    failed = sum(bool(each.failures) for each in scan.workloads)
+    failed = sum(bool(workload.failures) for workload in scan.workloads)
     if failed:
         yield Fact("Failed on", plural(failed, "workload"), bad=True)
 

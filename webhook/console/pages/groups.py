@@ -1,6 +1,6 @@
 """SpreadGroups: the list, and the page of one group with its problems, caps, plan, proof and fields."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -36,25 +36,25 @@ _TITLES = {
 
 def in_order(groups: Iterable[GroupWithStatus]) -> list[GroupWithStatus]:
     """Groups with a broken cap first, then groups with another false condition, then the rest by name."""
-    return sorted(groups, key=lambda each: (*_rank(each), each.group.meta.namespace, each.group.meta.name))
+    return sorted(groups, key=lambda group: (*_rank(group), group.group.meta.namespace, group.group.meta.name))
 
 
 def find_group(shown: Shown, wanted: Mapping[str, str]) -> GroupWithStatus | None:
     """The group named by a URL."""
     asked = wanted.get("namespace", ""), wanted.get("name", "")
     return next(
-        (each for each in shown.groups or () if (each.group.meta.namespace, each.group.meta.name) == asked), None
+        (group for group in shown.groups or () if (group.group.meta.namespace, group.group.meta.name) == asked), None
     )
 
 
 def group_list(shown: Shown) -> dict[str, object]:
     """The values of the list."""
-    found = in_order(shown.groups or ())
+    groups = in_order(shown.groups or ())
     return {
         "columns": [*_TITLES.values()],
-        "lines": [_line(each) for each in found[:_MOST_LINES]],
-        "counted": plural(len(found), "group"),
-        "rest": f"and {len(found) - _MOST_LINES:,} more" if len(found) > _MOST_LINES else "",
+        "lines": [_line(known) for known in groups[:_MOST_LINES]],
+        "counted": plural(len(groups), "group"),
+        "rest": f"and {len(groups) - _MOST_LINES:,} more" if len(groups) > _MOST_LINES else "",
         "looked_after": shown.groups is not None,
     }
 
@@ -63,19 +63,24 @@ def group_page(of: GroupWithStatus) -> dict[str, object]:
     """The values of a group's page."""
     spec, status = of.group.spec, of.status
     workloads = status.workloads[:_MOST_SHARDS]
-    zones = sorted({zone for each in status.workloads for zone in each.zones})[:_MOST_ZONES]
+    zones = sorted({zone for workload in status.workloads for zone in workload.zones})[:_MOST_ZONES]
     return {
         "name": one_line(of.group.meta.name),
         "namespace": one_line(of.group.meta.namespace),
         "size": "" if spec is None else _size(spec.expected.shards, spec.expected.pods_per_shard),
-        "wrongs": [one_line(each.message, _LONGEST) for each in status.conditions if each.status == "False"],
-        "conditions": [_condition(each) for each in status.conditions],
-        "caps": [_cap(each, of) for each in status.distribution],
-        "zones": [one_line(each, 40) for each in zones],
-        "shards": [{"name": one_line(each.name), "cells": [zone in each.zones for zone in zones]} for each in workloads]
+        "wrongs": [
+            one_line(condition.message, _LONGEST) for condition in status.conditions if condition.status == "False"
+        ],
+        "conditions": [_condition(condition) for condition in status.conditions],
+        "caps": [_cap(cap, of) for cap in status.distribution],
+        "zones": [one_line(name, 40) for name in zones],
+        "shards": [
+            {"name": one_line(workload.name), "cells": [zone in workload.zones for zone in zones]}
+            for workload in workloads
+        ]
         if zones
         else [],
-        "fields": [_fields(each) for each in workloads[:_MOST_FIELDS]],
+        "fields": [_fields(workload) for workload in workloads[:_MOST_FIELDS]],
         "rest": _rest(status.workloads),
         "moves": status.moves,
         "unguarded": _unguarded(of),
@@ -85,13 +90,13 @@ def group_page(of: GroupWithStatus) -> dict[str, object]:
 def _rank(of: GroupWithStatus) -> tuple[bool, bool]:
     return (
         of.status.condition(CAPS_HELD).status != "False",
-        all(each.status == "True" for each in of.status.conditions),
+        all(condition.status == "True" for condition in of.status.conditions),
     )
 
 
 def _line(of: GroupWithStatus) -> dict[str, object]:
     name, namespace = of.group.meta.name, of.group.meta.namespace
-    conditions = [of.status.condition(each) for each in _TITLES]
+    conditions = [of.status.condition(condition) for condition in _TITLES]
     return {
         "name": one_line(name),
         "namespace": one_line(namespace),
@@ -162,10 +167,8 @@ def _rest(workloads: Sequence[PlannedWorkload]) -> str:
 
 
 def _unguarded(of: GroupWithStatus) -> str:
-    found = of.status.unguarded
-    if not found.count:
+    unguarded = of.status.unguarded
+    if not unguarded.count:
         return ""
-    names: Iterator[str] = (one_line(each) for each in found.pods)
-    return (
-        f"{plural(found.count, 'pod')} without these fields: {', '.join(names)}{' …' * (found.count > len(found.pods))}"
-    )
+    names, more = ", ".join(map(one_line, unguarded.pods)), " …" * (unguarded.count > len(unguarded.pods))
+    return f"{plural(unguarded.count, 'pod')} without these fields: {names}{more}"

@@ -33,27 +33,28 @@ class HeatCell(Struct, frozen=True):
 def heat_map(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]:
     """The values of the heat map. Shows the fullest domains and sums up the rest."""
     keys = [
-        key for key, _ in Counter(skew.topology_key for each in scan.workloads for skew in each.skews).most_common()
+        key
+        for key, _ in Counter(skew.topology_key for workload in scan.workloads for skew in workload.skews).most_common()
     ]
     key = query.key if query.key in keys else (ZONE if ZONE in keys else next(iter(keys), ""))
-    found = [(each, skew) for each in chosen(scan, query) if (skew := _of_key(each, key)) is not None]
+    entries = [(workload, skew) for workload in chosen(scan, query) if (skew := _of_key(workload, key)) is not None]
     totals = Counter[str]()
-    for _, skew in found:
+    for _, skew in entries:
         totals.update(dict.fromkeys(skew.domains, 0))
         for pods in (_own(skew), skew.others):
             totals.update(pods)
     unlabelled = totals.pop("", 0)
     columns = sorted(name for name, _ in totals.most_common(_MOST_COLUMNS))
     # Host names make many domains. A workload lists only the hosts with its pods.
-    domains = max([len(totals), *(skew.eligible for _, skew in found)])
+    domains = max([len(totals), *(skew.eligible for _, skew in entries)])
     rest = domains - len(columns)
-    rows, page = cut(found, query, _ROWS)
+    rows, page = cut(entries, query, _ROWS)
     shorts, moment = short_names(columns), instant(shown.moment)
     return {
         **pager("/domains", query, page),
         "key": one_line(key),
-        "choices": [one_line(each) for each in keys[:_MOST_KEYS]],
-        "counted": f"{plural(len(found), 'workload')} in {plural(domains, 'domain')}" if found else "",
+        "choices": [one_line(name) for name in keys[:_MOST_KEYS]],
+        "counted": f"{plural(len(entries), 'workload')} in {plural(domains, 'domain')}" if entries else "",
         "columns": [one_line(name if rest else shorts[name], 40) for name in columns],
         "rest": f"{rest:,} more" if rest else "no label" if unlabelled else "",
         "rows": [
@@ -70,8 +71,8 @@ def heat_map(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]
 
 def _of_key(of: ScannedWorkload, key: str) -> ActualSkew | None:
     """The broken constraint over the key, or the first one."""
-    mine = [each for each in of.skews if each.topology_key == key]
-    return next((each for each in mine if each.above), mine[0] if mine else None)
+    mine = [skew for skew in of.skews if skew.topology_key == key]
+    return next((skew for skew in mine if skew.above), mine[0] if mine else None)
 
 
 def limit_of(skew: ActualSkew) -> int | None:

@@ -18,18 +18,18 @@ _Row = TypeVar("_Row")
 
 _CHOICES: Mapping[Only, tuple[str, Callable[[ScannedWorkload], bool]]] = {
     Only.ALL: ("all workloads", lambda _: True),
-    Only.PENDING: ("with Pending pods", lambda each: bool(sum(each.pending.values()))),
-    Only.SKEWED: ("above their maxSkew", lambda each: any(skew.above for skew in each.skews)),
-    Only.FINDINGS: ("with findings", lambda each: bool(counted_findings(each))),
-    Only.REFUSED: ("that ceiling deny would refuse", lambda each: bool(each.would_deny)),
+    Only.PENDING: ("with Pending pods", lambda workload: bool(sum(workload.pending.values()))),
+    Only.SKEWED: ("above their maxSkew", lambda workload: any(skew.above for skew in workload.skews)),
+    Only.FINDINGS: ("with findings", lambda workload: bool(counted_findings(workload))),
+    Only.REFUSED: ("that ceiling deny would refuse", lambda workload: bool(workload.would_deny)),
 }
 # The sort keys of the columns. The first keeps the scan's order, worst first.
 _ORDERS: Mapping[Sort, Callable[[ScannedWorkload], tuple[object, ...]]] = {
-    Sort.NAME: lambda each: (each.namespace, each.name, each.kind),
-    Sort.PODS: lambda each: (-(each.pods or 0),),
-    Sort.PENDING: lambda each: (-each.pending.get(PendingCause.SPREAD, 0), -sum(each.pending.values())),
-    Sort.SKEW: lambda each: (-max((excess(skew) for skew in each.skews), default=-(10**9)),),
-    Sort.LOSS: lambda each: (-max((loss.most_pending for loss in each.losses), default=0),),
+    Sort.NAME: lambda workload: (workload.namespace, workload.name, workload.kind),
+    Sort.PODS: lambda workload: (-(workload.pods or 0),),
+    Sort.PENDING: lambda workload: (-workload.pending.get(PendingCause.SPREAD, 0), -sum(workload.pending.values())),
+    Sort.SKEW: lambda workload: (-max((excess(skew) for skew in workload.skews), default=-(10**9)),),
+    Sort.LOSS: lambda workload: (-max((loss.most_pending for loss in workload.losses), default=0),),
 }
 _COLUMNS = (
     ("Workload", Sort.NAME),
@@ -55,13 +55,13 @@ def chosen(scan: ClusterScan, query: Query) -> list[ScannedWorkload]:
     """The workloads selected by a query, in its order."""
     _, wanted = _CHOICES[query.only]
     text = query.text.casefold()
-    found = [
-        each
-        for each in scan.workloads
-        if wanted(each) and (not text or text in f"{each.namespace}/{each.kind}/{each.name}".casefold())
+    workloads = [
+        workload
+        for workload in scan.workloads
+        if wanted(workload) and (not text or text in f"{workload.namespace}/{workload.kind}/{workload.name}".casefold())
     ]
     order = _ORDERS.get(query.sort)
-    return found if order is None else sorted(found, key=order)
+    return workloads if order is None else sorted(workloads, key=order)
 
 
 def cut(rows: Sequence[_Row], query: Query, size: int = PAGE) -> tuple[Sequence[_Row], PageNumbers]:
@@ -83,18 +83,18 @@ def pager(path: str, query: Query, page: PageNumbers) -> dict[str, object]:
 
 def listing(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]:
     """The values of the list."""
-    found = chosen(scan, query)
-    rows, page = cut(found, query)
+    workloads = chosen(scan, query)
+    rows, page = cut(workloads, query)
     moment, shorts = instant(shown.moment), zone_shorts(scan)
-    counted = plural(len(found), "workload")
-    if len(found) != len(scan.workloads):
-        counted = f"{len(found):,} of {plural(len(scan.workloads), 'workload')}"
+    counted = plural(len(workloads), "workload")
+    if len(workloads) != len(scan.workloads):
+        counted = f"{len(workloads):,} of {plural(len(scan.workloads), 'workload')}"
     return {
         **pager("/workloads", query, page),
         "counted": counted,
         "choices": [(str(only), name) for only, (name, _) in _CHOICES.items()],
         "columns": [_column(name, sort, query) for name, sort in _COLUMNS],
-        "rows": [{**_numbers(each), "of": summary(each, moment, shorts)} for each in rows],
+        "rows": [{**_numbers(row), "of": summary(row, moment, shorts)} for row in rows],
         "any": bool(scan.workloads),
     }
 
@@ -114,7 +114,7 @@ def _numbers(of: ScannedWorkload) -> dict[str, object]:
     skew = max(of.skews, key=excess, default=None)
     loss = worst_loss(of.losses)
     lost = 0 if loss is None else loss.most_pending
-    found = counted_findings(of)
+    findings = counted_findings(of)
     return {
         "pods": pods_of(of),
         "pending": f"{waiting:,}" if waiting else "",
@@ -122,7 +122,7 @@ def _numbers(of: ScannedWorkload) -> dict[str, object]:
         "skew": _skew(skew),
         "skew_bad": skew is not None and skew.above,
         "loss": f"{lost:,} Pending" if lost else "",
-        "findings": f"{len(found):,}, {found[0].severity}" if found else "",
+        "findings": f"{len(findings):,}, {findings[0].severity}" if findings else "",
     }
 
 

@@ -80,11 +80,11 @@ def wrongs(of: ScannedWorkload, moment: datetime | None) -> Iterator[str]:
     if waiting:
         oldest = of.oldest_for_spread
         since = age(oldest.since, moment) if oldest is not None else ""
-        told = f", the oldest for {since}" if since else ""
-        yield f"{plural(waiting, 'pod')} Pending because of spread{told}"
-    for each in sorted(of.skews, key=lambda skew: -excess(skew)):
-        if each.above:
-            yield above_text(each)
+        oldest_text = f", the oldest for {since}" if since else ""
+        yield f"{plural(waiting, 'pod')} Pending because of spread{oldest_text}"
+    for uneven in sorted(of.skews, key=lambda skew: -excess(skew)):
+        if uneven.above:
+            yield above_text(uneven)
     for judged in counted_findings(of):
         yield one_line(judged.finding.summary, _LONGEST)
     worst = worst_loss(of.losses)
@@ -100,8 +100,8 @@ def above_text(of: ActualSkew) -> str:
 
 def counted_findings(of: ScannedWorkload) -> list[JudgedFinding]:
     """The findings that need action, most severe first: without waived findings and notes."""
-    counted = (each for each in of.findings if not each.waived and each.configured in _TOLD)
-    return sorted(counted, key=lambda each: each.severity.rank)
+    counted = (finding for finding in of.findings if not finding.waived and finding.configured in _TOLD)
+    return sorted(counted, key=lambda judged: judged.severity.rank)
 
 
 def excess(of: ActualSkew) -> int:
@@ -111,17 +111,17 @@ def excess(of: ActualSkew) -> int:
 
 def worst_loss(losses: tuple[ZoneLoss, ...]) -> ZoneLoss | None:
     """The zone with the costliest failure."""
-    return max(losses, key=lambda each: each.most_pending, default=None)
+    return max(losses, key=lambda loss: loss.most_pending, default=None)
 
 
 def zone_cells(of: ScannedWorkload, shorts: Mapping[str, str]) -> tuple[_ZoneCell, ...]:
     """The workload's pods in each zone, by name. Empty for a single zone, or if its pods are not distinguishable."""
-    above = [each for each in of.skews if each.topology_key == ZONE and each.above]
+    above = [skew for skew in of.skews if skew.topology_key == ZONE and skew.above]
     full = max(of.zones.values(), default=0)
     cells = []
     for name, pods in sorted(of.zones.items()):
         # The limit covers all counted pods, including those of other workloads.
-        counted = any(each.domains.get(name, 0) > each.max_skew + (each.global_minimum or 0) for each in above)
+        counted = any(skew.domains.get(name, 0) > skew.max_skew + (skew.global_minimum or 0) for skew in above)
         high = counted and pods > 0
         picture = pictures.column(pods, full=full, high=high)
         cells.append(_ZoneCell(one_line(name), one_line(shorts.get(name, name), 32), pods, high, picture))

@@ -62,14 +62,14 @@ class DomainRow(Struct, frozen=True):
 def find(scan: ClusterScan, wanted: Mapping[str, str]) -> ScannedWorkload | None:
     """The workload named by a URL. Without an apiVersion, the first of its kind."""
     version = wanted.get("apiVersion", "")
-    for each in scan.workloads:
+    for workload in scan.workloads:
         if (
-            each.name == wanted.get("name", "")
-            and each.namespace == wanted.get("namespace", "")
-            and each.kind == wanted.get("kind", "")
-            and version in {"", each.api_version}
+            workload.name == wanted.get("name", "")
+            and workload.namespace == wanted.get("namespace", "")
+            and workload.kind == wanted.get("kind", "")
+            and version in {"", workload.api_version}
         ):
-            return each
+            return workload
     return None
 
 
@@ -85,8 +85,8 @@ def workload_page(shown: Shown, scan: ClusterScan, of: ScannedWorkload) -> dict[
         "anchor": line.anchor,
         "pods": f"pods: {pods_of(of) or 'not known'}",
         "wrongs": reasons,
-        "constraints": [_constraint(each) for each in of.skews],
-        "pending": [_pending(each, moment) for each in of.pending_pods],
+        "constraints": [_constraint(skew) for skew in of.skews],
+        "pending": [_pending(pending_pod, moment) for pending_pod in of.pending_pods],
         "pending_rest": f"and {plural(hidden, 'pod')} more" if hidden > 0 else "",
         "losses": of.losses,
         "findings": of.findings,
@@ -99,7 +99,7 @@ def _constraint(of: ActualSkew) -> dict[str, object]:
     limit = limit_of(of)
     listed = sorted(of.domains.items())
     if len(listed) > _MOST_DOMAINS:
-        listed = sorted(of.domains.items(), key=lambda each: (-each[1], each[0]))[:_MOST_DOMAINS]
+        listed = sorted(of.domains.items(), key=lambda item: (-item[1], item[0]))[:_MOST_DOMAINS]
     counted = f"counts pods with {one_line(of.selector)}" if of.selector else "counts no pods"
     terms = (of.when_unsatisfiable, f"maxSkew {of.max_skew}", _ORIGINS[of.origin], counted)
     return {
@@ -166,5 +166,5 @@ def _facts(of: ScannedWorkload) -> Iterator[Fact]:
         yield Fact("Defaults", f"its next pod would get {plural(of.would_inject, 'constraint')}")
     if of.lacking:
         yield Fact("Pods without the defaults", f"{of.lacking:,}; restart the workload to give them to all pods")
-    for each in of.not_evaluated:
-        yield Fact(f"{each.rule} not evaluated", one_line(each.missing, _LONGEST))
+    for gap in of.not_evaluated:
+        yield Fact(f"{gap.rule} not evaluated", one_line(gap.missing, _LONGEST))

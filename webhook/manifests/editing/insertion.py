@@ -65,13 +65,13 @@ def _in_block_style(
     if own is None or not spec.start <= own[0].start < spec.end:
         end = line_end(text, key.end)
         break_ = line_break(text, end)
-        return end, end, "".join(f"{break_}{margin}{each}" for each in lines)
+        return end, end, "".join(f"{break_}{margin}{added}" for added in lines)
     empty = _NOTHING.match(text, own[0].end)
     if empty is None:
         raise UneditableError(f"{FIELD} is already there, empty, in a form that cannot be edited")
     next(lines)
     break_ = line_break(text, empty.end())
-    items = "".join(f"{break_}{margin}{each}" for each in lines)
+    items = "".join(f"{break_}{margin}{added}" for added in lines)
     return empty.start(), empty.end(), f"{empty['sign']}{empty['rest'].rstrip() and empty['rest']}{items}"
 
 

@@ -48,7 +48,7 @@ def edited(data: bytes, changes: Sequence[ObjectChange]) -> bytes:
 
 def in_text_order(changes: Sequence[ObjectChange]) -> list[TextEdit]:
     """The edits in the order of the text."""
-    return sorted((edit for each in changes for edit in each.edits), key=lambda edit: edit.start)
+    return sorted((edit for change in changes for edit in change.edits), key=lambda edit: edit.start)
 
 
 def value_of(manifest: Manifest) -> Json:
@@ -66,7 +66,7 @@ def _holding(file: File, content: Content, changes: Sequence[ObjectChange]) -> l
 
 def _holds(file: File, content: Content, changes: Sequence[ObjectChange]) -> bool:
     """Whether the edited text, read again, has the same objects and faults, except for the changes."""
-    by_number = {each.number: each for each in changes}
+    by_number = {change.number: change for change in changes}
     again = [*read_manifests(file.name, edited(file.data, changes))]
     if len(again) != len(content):
         return False
@@ -120,26 +120,26 @@ class Pieces(Struct, frozen=True):
         for edit in edits:
             made += [*self._between(at, edit.start), _Piece(0, 0, edit.text)]
             at = edit.end
-        made += self._between(at, sum(each.size for each in self.pieces))
-        return Pieces(tuple(each for each in made if each.size), self.size)
+        made += self._between(at, sum(piece.size for piece in self.pieces))
+        return Pieces(tuple(piece for piece in made if piece.size), self.size)
 
     def _between(self, first: int, last: int) -> Iterator[_Piece]:
         at = 0
-        for each in self.pieces:
-            start, end = max(first - at, 0), min(last - at, each.size)
+        for piece in self.pieces:
+            start, end = max(first - at, 0), min(last - at, piece.size)
             if start < end:
-                yield each.part(start, end)
-            at += each.size
+                yield piece.part(start, end)
+            at += piece.size
 
     def edits(self) -> Sequence[TextEdit]:
         """The edits of the original that lead to this text."""
         made: list[TextEdit] = []
         at, text = 0, b""
-        for each in (*self.pieces, _Piece(self.size, self.size)):
-            if each.text is not None:
-                text += each.text
+        for piece in (*self.pieces, _Piece(self.size, self.size)):
+            if piece.text is not None:
+                text += piece.text
                 continue
-            if text or each.start > at:
-                made.append(TextEdit(at, each.start, text))
-            at, text = each.end, b""
+            if text or piece.start > at:
+                made.append(TextEdit(at, piece.start, text))
+            at, text = piece.end, b""
         return made

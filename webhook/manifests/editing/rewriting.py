@@ -69,31 +69,31 @@ def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> lis
         root = node
     changes = _joined(
         text.text,
-        sorted(_changes(text, root, before, after), key=lambda each: each.start),
+        sorted(_changes(text, root, before, after), key=lambda change: change.start),
     )
     for one, other in pairwise(changes):
         if other.start < one.end:
             raise UneditableError("the changes overlap")
-    edits = [text.edit(each.start, each.end, each.text) for each in changes]
+    edits = [text.edit(change.start, change.end, change.text) for change in changes]
     # The document's text ends with a line break even if the file does not.
-    return [TextEdit(min(each.start, len(data)), min(each.end, len(data)), each.text) for each in edits]
+    return [TextEdit(min(edit.start, len(data)), min(edit.end, len(data)), edit.text) for edit in edits]
 
 
 def _joined(text: str, changes: Sequence[_Replacement]) -> list[_Replacement]:
     """Sort the changes by position. An added line takes the place of a line removed right before it."""
     joined: list[_Replacement] = []
-    for each in changes:
+    for change in changes:
         last = joined[-1] if joined else None
         if (
             last is not None
             and not last.text
-            and each.start == each.end
-            and last.start < each.start <= last.end
-            and text[each.start : last.end] in {"\n", "\r\n"}
+            and change.start == change.end
+            and last.start < change.start <= last.end
+            and text[change.start : last.end] in {"\n", "\r\n"}
         ):
-            joined[-1] = _Replacement(last.start, last.end, each.text.lstrip("\r\n") + text[each.start : last.end])
+            joined[-1] = _Replacement(last.start, last.end, change.text.lstrip("\r\n") + text[change.start : last.end])
         else:
-            joined.append(each)
+            joined.append(change)
     return joined
 
 
@@ -121,7 +121,7 @@ def _has_place_for(after: Json, node: ValuePosition, before: Json) -> bool:
 def _in_mapping(
     page: Text, node: ValuePosition, before: Mapping[str, Json], after: Mapping[str, Json]
 ) -> Iterator[_Replacement]:
-    members = {each.name: each for each in _members(page, node)}
+    members = {member.name: member for member in _members(page, node)}
     gone = [name for name in before if _goes(before[name], after.get(name, GONE))]
     new = [name for name in after if name not in before]
     for name in before:
@@ -129,7 +129,7 @@ def _in_mapping(
             yield from _in_member(page, node, _member(members, name), before[name], after[name])
     for name in [*new]:
         # A removed and an added field with equal values are a corrected spelling: only the name changes.
-        old = next((each for each in gone if _alike(before[each], after[name])), None)
+        old = next((old for old in gone if _alike(before[old], after[name])), None)
         if old is not None:
             new.remove(name)
             gone.remove(old)
@@ -148,20 +148,20 @@ def _in_mapping(
         margin = " " * (node.start - page.text.rfind("\n", 0, node.start) - 1)
         break_ = line_break(page.text, line_end(page.text, node.start))
         yield _Replacement(
-            whole.start, whole.end, f"{break_}{margin}".join(one_field(*each) for each in fields.items())
+            whole.start, whole.end, f"{break_}{margin}".join(one_field(*item) for item in fields.items())
         )
     elif _is_flow(page, node):
         added = "".join(
-            _separator(page, node, order[0].key.start) + _written_member(page, *each, node) for each in fields.items()
+            _separator(page, node, order[0].key.start) + _written_member(page, *item, node) for item in fields.items()
         )
-        yield from _in_brackets(page, [(each.key.start, each.end) for each in order], removed, added)
+        yield from _in_brackets(page, [(member.key.start, member.end) for member in order], removed, added)
     else:
         yield from _on_lines(page, node, order, removed, fields)
 
 
 def _goes(before: Json, after: Json) -> bool:
     """Whether a value is removed, or everything in it."""
-    return after is GONE or (isinstance(after, list) and bool(before) and all(each is GONE for each in after))
+    return after is GONE or (isinstance(after, list) and bool(before) and all(item is GONE for item in after))
 
 
 def _in_member(page: Text, node: ValuePosition, member: _Member, before: Json, after: Json) -> Iterator[_Replacement]:
@@ -187,7 +187,7 @@ def _in_member(page: Text, node: ValuePosition, member: _Member, before: Json, a
 
 
 def _is_list_of_mappings(value: Json) -> bool:
-    return isinstance(value, list) and any(isinstance(each, Mapping) for each in value)
+    return isinstance(value, list) and any(isinstance(item, Mapping) for item in value)
 
 
 def _field_lines(page: Text, node: ValuePosition, name: str, value: Json) -> list[str]:
@@ -205,7 +205,7 @@ def _members(page: Text, node: ValuePosition) -> list[_Member]:
             colon = _COLON.match(page.text, key.end)
             end = _end(page, child) if child.start < child.end else colon.end() if colon else key.end
             own.append(_Member(name, key, child, end))
-    return sorted(own, key=lambda each: each.key.start)
+    return sorted(own, key=lambda member: member.key.start)
 
 
 def _member(members: Mapping[str, _Member], name: str) -> _Member:
@@ -218,8 +218,8 @@ def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition)
     """Refuse a shared value, and a value with an anchor, a tag or a block scalar."""
     if not (parent.start <= key.start and key.end <= node.start and node.end <= parent.end):
         raise UneditableError("it comes from an alias or a merge key")
-    for each in (parent, node):
-        if each.start < each.end and text[each.start] in "&!*|>":
+    for place in (parent, node):
+        if place.start < place.end and text[place.start] in "&!*|>":
             raise UneditableError("it has an anchor, a tag or a block of text")
 
 
@@ -231,8 +231,8 @@ def _end(page: Text, node: ValuePosition) -> int:
         own = text.removesuffix("\n").removesuffix("\r") if "+" in text.partition("\n")[0] else text.rstrip()
         return node.start + len(own)
     if node.fields is not None:
-        return max((each.end for each in _members(page, node)), default=node.end)
-    return max((_end(page, each) for each in node.items or ()), default=node.end)
+        return max((member.end for member in _members(page, node)), default=node.end)
+    return max((_end(page, item) for item in node.items or ()), default=node.end)
 
 
 def _replaced(page: Text, node: ValuePosition, after: Json) -> _Replacement:
@@ -282,7 +282,7 @@ def _on_lines(
 ) -> Iterator[_Replacement]:
     """Remove the lines of some block fields, and add new lines after the last remaining field."""
     text = page.text
-    if not all(_begins_line(text, each) for each in order[1:]):
+    if not all(_begins_line(text, item) for item in order[1:]):
         raise UneditableError("its fields share a line")
     stays = min(place for place in range(len(order)) if place not in removed)
     for place in sorted(removed):
@@ -299,7 +299,7 @@ def _on_lines(
         behind = order[max(place for place in range(len(order)) if place not in removed)]
         margin = " " * (order[0].key.start - text.rfind("\n", 0, order[0].key.start) - 1)
         end = line_end(text, behind.end)
-        lines = (line for each in fields.items() for line in _field_lines(page, node, *each))
+        lines = (line for item in fields.items() for line in _field_lines(page, node, *item))
         added = "".join(f"{line_break(text, end)}{margin}{line}" for line in lines)
         yield _Replacement(end, end, added)
 
@@ -324,7 +324,7 @@ def _whole_lines(text: str, end: int) -> int:
 def _in_list(page: Text, node: ValuePosition, before: Sequence[Json], after: Sequence[Json]) -> Iterator[_Replacement]:
     items = node.items or []
     gone = [place for place, each in enumerate(after[: len(before)]) if _goes(before[place], each)]
-    new = [without_gone(each) for each in after[len(before) :]]
+    new = [without_gone(item) for item in after[len(before) :]]
     if len(items) != len(before):
         raise UneditableError("it comes from an alias or a merge key")
     for place, (one, other) in enumerate(zip(before, after, strict=False)):
@@ -336,8 +336,8 @@ def _in_list(page: Text, node: ValuePosition, before: Sequence[Json], after: Seq
     if not before or len(gone) == len(before):
         yield _replaced(page, node, new)
     elif _is_flow(page, node):
-        added = "".join(_separator(page, node, items[0].start) + _written(page, each, node) for each in new)
-        yield from _in_brackets(page, [(each.start, each.end) for each in items], gone, added)
+        added = "".join(_separator(page, node, items[0].start) + _written(page, item, node) for item in new)
+        yield from _in_brackets(page, [(item.start, item.end) for item in items], gone, added)
     else:
         yield from (_without_item(page, node, place) for place in gone)
         if new:
@@ -366,7 +366,7 @@ def _with_items(page: Text, node: ValuePosition, new: Sequence[Json]) -> _Replac
     margin = " " * (dash - text.rfind("\n", 0, dash) - 1)
     end = line_end(text, _end(page, last))
     lines = (
-        line for each in new for line in (block_lines([each]) if text[last.start] not in "{[" else [f"- {flow(each)}"])
+        line for item in new for line in (block_lines([item]) if text[last.start] not in "{[" else [f"- {flow(item)}"])
     )
     return _Replacement(end, end, "".join(f"{line_break(text, end)}{margin}{line}" for line in lines))
 

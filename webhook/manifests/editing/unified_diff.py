@@ -56,8 +56,10 @@ def _quoted(name: str) -> str:
     if name.isprintable():
         return name
     letters = (
-        each if each.isprintable() else "".join(f"\\{byte:03o}" for byte in each.encode("utf-8", "surrogateescape"))
-        for each in name.replace("\\", "\\\\").replace('"', '\\"')
+        character
+        if character.isprintable()
+        else "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
+        for character in name.replace("\\", "\\\\").replace('"', '\\"')
     )
     return f'"{"".join(letters)}"'
 

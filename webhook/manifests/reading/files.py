@@ -72,11 +72,11 @@ def _by_links(path: str, top: str) -> tuple[bool, bool]:
     steps = accumulate(Path(folders[0], path).parts, os.path.join)
     linked = any(
         Path(step).is_symlink()
-        and any(Path(os.path.realpath(Path(step).parent)).is_relative_to(each) for each in folders)
+        and any(Path(os.path.realpath(Path(step).parent)).is_relative_to(folder) for folder in folders)
         for step in steps
     )
     real = Path(os.path.realpath(path))
-    return linked, linked and not any(real.is_relative_to(each) for each in folders)
+    return linked, linked and not any(real.is_relative_to(folder) for folder in folders)
 
 
 def read_files(
@@ -97,15 +97,15 @@ def read_files(
             yield InputFault(file=path, message=LEADS_OUT)
             continue
         top = path if Path(path).is_dir() else ""
-        for found in _files(path, patterns):
-            if isinstance(found, InputFault) and found.message == _HIDDEN:
-                hidden[os.path.realpath(found.file)] = found
-            elif isinstance(found, InputFault):
-                yield found
-            elif (real := os.path.realpath(found) if found != STDIN else STDIN) not in seen:
+        for entry in _files(path, patterns):
+            if isinstance(entry, InputFault) and entry.message == _HIDDEN:
+                hidden[os.path.realpath(entry.file)] = entry
+            elif isinstance(entry, InputFault):
+                yield entry
+            elif (real := os.path.realpath(entry) if entry != STDIN else STDIN) not in seen:
                 seen.add(real)
-                linked, out = (False, False) if found == STDIN else _by_links(found, top)
-                file = InputFault(file=found, message=LEADS_OUT) if out else _read(found, given=found == path)
+                linked, out = (False, False) if entry == STDIN else _by_links(entry, top)
+                file = InputFault(file=entry, message=LEADS_OUT) if out else _read(entry, given=entry == path)
                 if linked and isinstance(file, File):
                     file = structs.replace(file, linked=True)
                 yield _unpacked(file) if unpack and isinstance(file, File) else file
@@ -130,7 +130,7 @@ def _files(path: str, ignore: tuple[str, ...]) -> Iterator[str | InputFault]:
 
 
 def _walk(top: str, ignore: tuple[str, ...]) -> Iterator[str | InputFault]:
-    found = False
+    any_file = False
     faults: list[InputFault] = []
 
     def unreadable(error: OSError) -> None:
@@ -150,11 +150,11 @@ def _walk(top: str, ignore: tuple[str, ...]) -> Iterator[str | InputFault]:
             if name.startswith("."):
                 hidden.append(path)
                 continue
-            found = True
+            any_file = True
             yield path
     for path in hidden:
         yield from _hidden(path, ignore)
-    if not found:
+    if not any_file:
         yield from faults or [InputFault(file=top, message=f"no {', '.join(_SUFFIXES)} file in this directory")]
 
 
@@ -221,10 +221,10 @@ def _unpacked(file: File) -> File | InputFault:
         return file
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(file.data)) as unpacked:
-            found = _bounded(file.name, unpacked, most_unpacked(len(file.data)))
+            content = _bounded(file.name, unpacked, most_unpacked(len(file.data)))
     except (OSError, EOFError, zlib.error) as error:
         return InputFault(file=file.name, message=f"cannot be unpacked: {error}")
-    return structs.replace(found, linked=file.linked) if isinstance(found, File) else found
+    return structs.replace(content, linked=file.linked) if isinstance(content, File) else content
 
 
 def _reason(error: OSError) -> str:

@@ -48,7 +48,7 @@ def why_not_built(directory: Path) -> str:
         if reason := next(_needs(base), ""):
             return reason
         entries = map(base.joinpath, _entries(_parsed((kustomization_in(base) or base).absolute())))
-        pending += (each for each in entries if each.is_dir())
+        pending += (entry for entry in entries if entry.is_dir())
     return ""
 
 
@@ -83,11 +83,11 @@ def _patches_in(directory: Path) -> tuple[tuple[str, TypeMeta | None], ...]:
     value = {} if file is None else _parsed(file)
     patches = (
         *(
-            (each.get("path"), target_of(each))
+            (entry.get("path"), target_of(entry))
             for name in ("patches", "patchesJson6902")
-            for each in _dicts(value, name)
+            for entry in _dicts(value, name)
         ),
-        *((each, None) for each in _list(value, "patchesStrategicMerge")),
+        *((entry, None) for entry in _list(value, "patchesStrategicMerge")),
     )
     return tuple(
         (str((directory / path).resolve()), kind)
@@ -117,29 +117,29 @@ def _parsed(file: Path) -> Mapping[str, Json]:
 
 
 def _list(value: Mapping[str, Json], name: str) -> list[Json]:
-    found = value.get(name)
-    return found if isinstance(found, list) else []
+    entries = value.get(name)
+    return entries if isinstance(entries, list) else []
 
 
 def _dicts(value: Mapping[str, Json], name: str) -> Iterator[Mapping[str, Json]]:
-    return (each for each in _list(value, name) if isinstance(each, dict))
+    return (entry for entry in _list(value, name) if isinstance(entry, dict))
 
 
 def _entries(value: Mapping[str, Json]) -> Iterator[str]:
     """Every entry that is a path. Entries with several lines are inline text."""
     for name in _ENTRIES:
-        yield from (each for each in _list(value, name) if isinstance(each, str) and "\n" not in each)
+        yield from (entry for entry in _list(value, name) if isinstance(entry, str) and "\n" not in entry)
 
 
 def _loaded(value: Mapping[str, Json]) -> Iterator[str]:
     """Every other text that can name a file for kustomize."""
-    yield from (each for each in _list(value, "patchesStrategicMerge") if isinstance(each, str))
+    yield from (entry for entry in _list(value, "patchesStrategicMerge") if isinstance(entry, str))
     for name in ("patches", "patchesJson6902", "replacements"):
-        yield from (str(each.get("path")) for each in _dicts(value, name))
+        yield from (str(entry.get("path")) for entry in _dicts(value, name))
     for name in ("configMapGenerator", "secretGenerator"):
-        for each in _dicts(value, name):
-            texts = (text for key in ("files", "envs") for text in _list(each, key))
-            yield from (str(text).rpartition("=")[2] for text in (*texts, each.get("env")))
+        for entry in _dicts(value, name):
+            texts = (text for key in ("files", "envs") for text in _list(entry, key))
+            yield from (str(text).rpartition("=")[2] for text in (*texts, entry.get("env")))
     openapi = value.get("openapi")
     yield str(openapi.get("path")) if isinstance(openapi, Mapping) else ""
 
@@ -173,8 +173,8 @@ def inline_patches(file: File) -> Iterator[tuple[Manifest | InputFault, TypeMeta
                 continue
             *_, (_, node, _) = follow(tree, f"{field}[{number}]{'' if is_text else '.patch'}")
             alone = _alone(text, node, patch) if len(text) <= _MAX_BLANKED_CHARS else ""
-            for found in read_manifests(file.name, (alone or patch).encode(), is_patch=True):
-                placed = found if alone else _at(found, document, node.start)
+            for read in read_manifests(file.name, (alone or patch).encode(), is_patch=True):
+                placed = read if alone else _at(read, document, node.start)
                 yield placed, None if is_text else target_of(entry)
 
 
@@ -190,11 +190,11 @@ def _alone(text: str, node: ValuePosition, value: str) -> str:
     return re.sub(r"[^\n]", " ", text[:start]) + text[start:end]
 
 
-def _at(found: Manifest | InputFault, document: InputDocument, index: int) -> Manifest | InputFault:
+def _at(read: Manifest | InputFault, document: InputDocument, index: int) -> Manifest | InputFault:
     """Return a copy with every field at the position of this character ``index`` of the document."""
     line, column = document.place(index)
-    if isinstance(found, InputFault):
-        return structs.replace(found, line=line, column=column)
+    if isinstance(read, InputFault):
+        return structs.replace(read, line=line, column=column)
     text = document.text.decode("utf-8", "replace").removeprefix("\ufeff").split("\n")[line - 1]
     place = FieldPosition(line=line, column=column, text=text, caret=column - 1, width=max(len(text) - column + 1, 1))
-    return structs.replace(found, locate=lambda _path: place)
+    return structs.replace(read, locate=lambda _path: place)

@@ -237,8 +237,8 @@ def _definition(document: InputDocument) -> Manifest | None:
 
 def _twice(document: InputDocument, key: str, index: int, hint: str = "", *, foreign: bool = False) -> InputFault:
     """The fault of a duplicate key. It is an error if the lost value could be an object or constraints."""
-    told = f"duplicate key {key!r:.80}: kubectl takes the last one, kustomize and Flux refuse it{hint}"
-    return document.fault(told, index, fatal=key in _DECISIVE, foreign=foreign)
+    message = f"duplicate key {key!r:.80}: kubectl takes the last one, kustomize and Flux refuse it{hint}"
+    return document.fault(message, index, fatal=key in _DECISIVE, foreign=foreign)
 
 
 def _objects(

@@ -92,7 +92,7 @@ def _note(what: str, value: Json) -> str:
 def _is_compose(services: Json) -> bool:
     """Source: compose-spec schema/compose-spec.json ``service``: an image, or what to build or extend."""
     return isinstance(services, dict) and any(
-        isinstance(each, dict) and not _OF_SERVICES.isdisjoint(each) for each in services.values()
+        isinstance(service, dict) and not _OF_SERVICES.isdisjoint(service) for service in services.values()
     )
 
 
@@ -113,7 +113,7 @@ def _has_constraints(value: Json) -> bool:
 
 def chart_reads(values_file: str, name: str) -> bool:
     """Whether the chart around a values file, or a chart inside it, has a template with this name as a word."""
-    chart = next((each for each in Path(values_file).absolute().parents if (each / _CHART).is_file()), None)
+    chart = next((parent for parent in Path(values_file).absolute().parents if (parent / _CHART).is_file()), None)
     return chart is not None and name in _words(chart)
 
 

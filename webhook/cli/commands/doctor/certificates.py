@@ -78,7 +78,7 @@ def _bundle_fault(bundle: bytes, facts: InstallationFacts, signing: Read[bytes])
 
 
 def _by_cert_manager(facts: InstallationFacts) -> bool:
-    return any(at(found, "metadata", "annotations", _INJECTED) for found in items(facts.configurations))
+    return any(at(configuration, "metadata", "annotations", _INJECTED) for configuration in items(facts.configurations))
 
 
 def _bundle_fix(facts: InstallationFacts) -> str:
@@ -137,8 +137,8 @@ def _own_fault(certificate: bytes, name: str, facts: InstallationFacts) -> str:
 
 
 def _time_fault(certificate: bytes, now: datetime, renewal: str = "") -> str:
-    found = certificate_of(certificate)
-    return _late(found.not_valid_before_utc, found.not_valid_after_utc, now, renewal)
+    parsed = certificate_of(certificate)
+    return _late(parsed.not_valid_before_utc, parsed.not_valid_after_utc, now, renewal)
 
 
 def _late(begins: datetime, ends: datetime, now: datetime, renewal: str = "") -> str:

@@ -37,7 +37,7 @@ def registration(facts: InstallationFacts) -> Iterator[Diagnosis]:
         lines += _drift(facts, configuration)
     yield from lines
     if facts.configurations and not lines:
-        names = together(f"{found['kind']} {name_of(found)}" for found in facts.configurations)
+        names = together(f"{configuration['kind']} {name_of(configuration)}" for configuration in facts.configurations)
         yield ok("registration", names, "as in the chart")
 
 

@@ -147,21 +147,21 @@ def _cluster_questions(
     if mine and named.kind == "Pod":
         yield pod_to_explain(mine[0], within, index)
         return
-    found = None
+    target = None
     try:
-        found = find_object(named, known, guessed=guessed)
+        target = find_object(named, known, guessed=guessed)
     except CommandError:
         if not mine:
             raise
     # A readable DaemonSet gets a question for each node.
-    if mine and (found is None or named.kind != "DaemonSet"):
+    if mine and (target is None or named.kind != "DaemonSet"):
         question = with_siblings(pod_to_explain(mine[0], within, index), len(mine), named.title)
-        yield replace(question, refused=() if found is None else refused_of(*found, within))
+        yield replace(question, refused=() if target is None else refused_of(*target, within))
         return
-    if found is None:
+    if target is None:
         return
     try:
-        yield from pods_of_object(*found, within, index, applied=True)
+        yield from pods_of_object(*target, within, index, applied=True)
     except DecodeError as error:
         raise CommandError(f"{known.source}: {named.title}: {error.message}", Exit.UNREADABLE) from error
 

@@ -196,16 +196,16 @@ def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, within: Context
     members = [_member(workload.source, group, within) for workload in workloads]
     if duplicates := duplicate_shards(members):
         raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {duplicates}", Exit.UNREADABLE)
-    found = shards_in_cluster(group, members, within, before.zones)
-    before = before if before.zones else _template_fields(group, found.shards)
-    shards = {shard.name for shard in found.shards if shard.exists}
+    plan_input = shards_in_cluster(group, members, within, before.zones)
+    before = before if before.zones else _template_fields(group, plan_input.shards)
+    shards = {shard.name for shard in plan_input.shards if shard.exists}
     others = {workload.name for workload in read.workloads if workload.source.namespace == group.namespace} - shards
-    taken = tuple(shard.name for shard in found.expected if shard.name in others)
+    taken = tuple(shard.name for shard in plan_input.expected if shard.name in others)
     labels = f"{one_line(compile_selector(group.selector).text, 200)} and {one_line(group.shard_label, _MAX_NAME)}"
     invented = f"no workload has the labels {labels}, so the plan uses invented pods without requests"
-    freed = shards_in_cluster(group, members, within) if status.workloads else found
+    freed = shards_in_cluster(group, members, within) if status.workloads else plan_input
     return PlannedGroup(
-        answer=plan_answer(found, freed, before),
+        answer=plan_answer(plan_input, freed, before),
         stored=bool(status.workloads),
         written={workload.name: workload for workload in workloads if workload.name in shards},
         manifest=wanted.manifest,
@@ -214,7 +214,7 @@ def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, within: Context
             *wanted.notes,
             *([] if workloads else [invented]),
             *map(foreign_name, taken),
-            *_unevaluated(found.shards),
+            *_unevaluated(plan_input.shards),
         ),
     )
 

@@ -104,14 +104,14 @@ def targets(
         add_owners(source, known.index)
     if replicas is None:
         workloads = [replace(source, most=_max_replicas(source, known.index)) for source in workloads]
-    found = Targets(
+    targets = Targets(
         sources=tuple(workloads),
         pods=pods,
         everything=target.everything,
         namespace=namespace,
         unseen=(*unreadable, *known.missing),
     )
-    return found, incomplete
+    return targets, incomplete
 
 
 def _bound_pods(known: ClusterSource, within: Context) -> tuple[dict[str, list[Pod]], list[Item]]:
