@@ -1,6 +1,6 @@
 """The entries of ``check -o json`` and ``audit -o json``: findings, skipped rules, and the state of the pods."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
@@ -68,7 +68,7 @@ class _PendingEntry(Document, frozen=True):
 
     rule: Literal["pending-pods"]
     workload: str
-    pending: dict[PendingCause, Count]
+    pending: Mapping[PendingCause, Count]
     since: str
     fix: str
 

@@ -1,5 +1,6 @@
 """The answer of ``evenspread explain``, and its document: why a pod has no node."""
 
+from collections.abc import Mapping
 from itertools import zip_longest
 
 from msgspec import UNSET, Struct, UnsetType
@@ -43,10 +44,11 @@ class AnsweredQuestion(Struct, frozen=True):
         lines = not_evaluated_lines(self.explanation.not_evaluated, to_come)
         return (*lines, *map(one_line, self.missing))
 
-    def patch(self, fix: PodFix) -> list[dict[str, object]] | None:
+    def patch(self, fix: PodFix) -> tuple[Mapping[str, object], ...] | None:
         """Return the fix as a JSON patch of the object to edit. None without such an object."""
         target = self.question.target
-        return None if target is None else json_patch(fix, target, self.question.pod)
+        operations = None if target is None else json_patch(fix, target, self.question.pod)
+        return None if operations is None else tuple(operations)
 
     def command(self, fix: PodFix) -> str | None:
         """Return the patch as a kubectl command to copy."""
@@ -69,7 +71,7 @@ class _ConstraintState(Document, frozen=True):
     when_unsatisfiable: str | None
     max_skew: int
     min_domains: int | None
-    domains: dict[str, int]
+    domains: Mapping[str, int]
     global_minimum: int
     name: str
     meant: str | None
@@ -120,7 +122,7 @@ class _ConstraintFix(Document, frozen=True):
     nodes: tuple[str, ...]
     changes: tuple[_FieldChange, ...]
     fits: _ReplicaRange | None
-    patch: list[dict[str, object]] | None
+    patch: tuple[Mapping[str, object], ...] | None
     command: str | None
 
 
@@ -151,7 +153,7 @@ class Explained(Document, frozen=True, kw_only=True):
     refused: tuple[Refused, ...] | UnsetType = UNSET
     message: str
     cause: Cause | None
-    nodes: dict[str, _RejectingNode]
+    nodes: Mapping[str, _RejectingNode]
     constraints: tuple[_ConstraintState, ...]
     not_evaluated: tuple[str, ...]
     title: str

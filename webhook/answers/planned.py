@@ -65,7 +65,7 @@ class _DerivedPlan(Document, frozen=True):
     verdict: PlacementOutcome
     worst: tuple[_KeptCap, ...]
     proof: Proof | None
-    zones: dict[str, tuple[str, ...]]
+    zones: Mapping[str, tuple[str, ...]]
     same_up_to: int | None
     reasons: tuple[str, ...]
     nearest: tuple[str, ...]

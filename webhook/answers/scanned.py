@@ -1,6 +1,6 @@
 """The documents of a scan, for the console and the commands ``audit`` and ``skew``."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 from msgspec import Meta
@@ -92,7 +92,7 @@ class _ScanNumbers(Document, frozen=True):
 
     nodes: Count
     pods: Count
-    pending: dict[PendingCause, Count]
+    pending: Mapping[PendingCause, Count]
     above_max_skew: _AboveMaxSkew
     zones: tuple[ZoneLoss, ...]
     would_deny: Annotated[Count, Meta(description="Workloads that ceiling deny would reject.")]

@@ -1,6 +1,6 @@
 """The texts of ``evenspread simulate``, and its document."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import replace
@@ -88,8 +88,8 @@ class _CountsBeforeAndAfter(Document, frozen=True):
     topology_key: str
     name: str
     max_skew: int
-    before: dict[str, int]
-    after: dict[str, int]
+    before: Mapping[str, int]
+    after: Mapping[str, int]
 
 
 class Simulated(Document, frozen=True):
@@ -102,7 +102,7 @@ class Simulated(Document, frozen=True):
     witness: tuple[PodMove, ...]
     blocking: _Blocking | None
     fixes: tuple[_ProvenChange, ...]
-    workloads: dict[str, _WorkloadVerdict]
+    workloads: Mapping[str, _WorkloadVerdict]
     rollout: _Rollout | None
     add_nodes: tuple[NodesToAdd, ...] | None
     preempts: int | None

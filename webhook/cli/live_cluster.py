@@ -23,7 +23,7 @@ CONFIG_MAP = "configmap:"  # prefix of a --config with a ConfigMap instead of a 
 _KUBECONFIG = "~/.kube/config"
 _ELSEWHERE = "use --context or --kubeconfig for another cluster, --snapshot for a file"
 _NO_KUBECONFIG = "add --kubeconfig FILE, or read a file with --snapshot FILE"
-_MAX_RELEASE_CHARS = 64
+_MAX_RELEASE_CHARS = 64  # with a platform's suffix it has about 20, as in v1.34.1-gke.1829001
 
 
 class ClusterSelection(Struct, frozen=True, kw_only=True):

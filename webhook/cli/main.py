@@ -36,7 +36,7 @@ _COMMANDS: Mapping[str, str] = {
 
 
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_MAX_ERROR_CHARS = 256
+_MAX_ERROR_CHARS = 256  # three lines of a usual terminal
 
 
 class _Commands(click.Group):

@@ -14,7 +14,7 @@ from webhook.manifests.reading.documents import InputFault
 
 Json = dict[str, object]
 _WORKFLOW_COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
-_MAX_NOTE_CHARS = 400
+_MAX_NOTE_CHARS = 400  # five lines of a usual terminal
 
 
 def print_results(pieces: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ Scalars resolve as in YAML 1.1, which Kubernetes uses, except that a date stays 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import yaml
@@ -43,9 +43,9 @@ class ConfigDocument(NamedTuple):
     """
 
     value: Any  # raw YAML: any shape
-    places: dict[Path, LineAndColumn]
-    keys: dict[Path, LineAndColumn]
-    written: dict[Path, str]
+    places: Mapping[Path, LineAndColumn]
+    keys: Mapping[Path, LineAndColumn]
+    written: Mapping[Path, str]
 
     def fault(self, path: Path, message: str, *, key: bool = False) -> ConfigFault:
         """Return a fault at the value, or at its key. For an absent value, it is at the surrounding mapping."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 _LONGEST = 256  # characters; names in Kubernetes have 253 at most
-_LAST_PAGE = 100_000
+_LAST_PAGE = 100_000  # far more than the workloads of any cluster fill
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 

@@ -119,9 +119,9 @@ def _opened(file: str | None) -> Iterator[BinaryIO]:
         raise
 
 
-class _FileSize(Struct):
-    written: int = 0
-    plain: int = 0
+class _FileSize(Struct, frozen=True):
+    written: int
+    plain: int
 
     def __str__(self) -> str:
         unpacked = f" ({_bytes(self.plain)} unpacked)" if self.written != self.plain else ""
@@ -129,16 +129,15 @@ class _FileSize(Struct):
 
 
 def _write(taken: CapturedSnapshot, target: BinaryIO, *, packed: bool) -> _FileSize:
-    size, before = _FileSize(), target.tell() if packed else 0
+    before, plain = target.tell() if packed else 0, 0
     out: BinaryIO | gzip.GzipFile = target
     with contextlib.ExitStack() as stack:
         if packed:
             out = stack.enter_context(gzip.GzipFile(fileobj=target, mode="wb", filename="", mtime=0))
         for line in taken.lines():
             out.write(line)
-            size.plain += len(line)
-    size.written = target.tell() - before if packed else size.plain
-    return size
+            plain += len(line)
+    return _FileSize(target.tell() - before if packed else plain, plain)
 
 
 def _bytes(count: int) -> str:

@@ -13,7 +13,7 @@ from webhook.console.words import instant
 from webhook.core.scan.scanned import ActualSkew, ClusterScan, PendingCause, ScannedWorkload
 from webhook.core.text import plural
 
-PAGE = 50
+PAGE = 50  # rows: a screen or two
 _Row = TypeVar("_Row")
 
 _CHOICES: Mapping[Only, tuple[str, Callable[[ScannedWorkload], bool]]] = {

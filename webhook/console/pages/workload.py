@@ -25,7 +25,7 @@ from webhook.core.scan.scanned import (
 )
 from webhook.core.text import constraint_name, one_line, plural
 
-_MOST_DOMAINS = 40
+_MOST_DOMAINS = 40  # a table of about a screen
 _LONGEST = 2_000  # characters of a text about a finding
 _ORIGINS = {
     Origin.DECLARED: "declared in its template",

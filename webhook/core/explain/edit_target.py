@@ -3,7 +3,7 @@
 A pod's constraints are immutable. Its controller creates the next pod from the template.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from shlex import quote
 
 import msgspec
@@ -144,7 +144,7 @@ def _operation(verb: str, path: str, value: object = None) -> dict[str, object]:
     return made if verb == "remove" else made | {"value": msgspec.to_builtins(value)}
 
 
-def patch_command(operations: list[dict[str, object]], where: EditTarget, options: str = "") -> str:
+def patch_command(operations: Sequence[Mapping[str, object]], where: EditTarget, options: str = "") -> str:
     """Return a ``kubectl patch`` command, quoted for a shell. ``options`` select the cluster."""
     text = msgspec.json.encode(operations).decode()
     named = f"{quote(where.resource)} {quote(where.name)} -n {quote(where.namespace)}"

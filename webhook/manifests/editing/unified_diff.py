@@ -20,8 +20,8 @@ class _LineChange(Struct, frozen=True):
     """Replace the ``old`` lines from ``first`` (from 0) by the ``new`` lines."""
 
     first: int
-    old: list[bytes]
-    new: list[bytes]
+    old: Sequence[bytes]
+    new: Sequence[bytes]
 
     @property
     def end(self) -> int:

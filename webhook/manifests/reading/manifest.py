@@ -134,7 +134,7 @@ def _nowhere(path: str) -> FieldPosition:
     raise LookupError(path)
 
 
-class _Head(Struct, rename="camel"):
+class _Head(Struct, frozen=True, rename="camel"):
     """The fields that decide how to read an object. They may have any type."""
 
     api_version: Json = None

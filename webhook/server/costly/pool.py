@@ -42,7 +42,7 @@ _QUESTIONS = 64  # answered without a pause
 _STUCK_SECONDS = 3.0  # for half a second of CPU time; then the process is killed
 # Rows packed without a pause: a third of a millisecond.
 _SLICE = 64
-_PART = 64 * 1024
+_PART = 64 * 1024  # of a message, in a single read
 _AGAIN_SECONDS = 1.0  # wait after a process failed to start
 _GONE_SECONDS = 0.2  # the kernel ends a killed process within this time; the loop does not wait for it
 

@@ -19,7 +19,7 @@ from webhook.core.text import one_line, plural
 _MAX_KINDS = 8  # in a line, and
 _MAX_ROWS = 10  # in a table, so that people read the whole page; -o json has everything
 _NAME = 60  # characters of a name
-_FIX_CHARS = 100
+_FIX_CHARS = 100  # with its prefix, two lines of a usual terminal
 # As in the page of `explain --pending`.
 _CAUSES = {
     PendingCause.SPREAD: "blocked by spread constraints",
@@ -34,7 +34,7 @@ _SEVERITIES = tuple(reversed(Severity))
 # Measured by bench/memory.py: the program, and each object in the index. Other kinds are few.
 _BASE_MIB = 80
 _OBJECT_KIB = {"Pod": 0.51, "ReplicaSet": 1.06, "Node": 1.47}
-_ROUND_MIB = 10
+_ROUND_MIB = 10  # as exact as the measured figures
 _VISIBLE_MODES = frozenset({Mode.WARN, Mode.DENY})
 
 

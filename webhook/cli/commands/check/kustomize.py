@@ -11,8 +11,8 @@ from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import LEADS_OUT, File, leads_out
 from webhook.manifests.reading.kustomizations import why_not_built
 
-_MAX_SECONDS = 120
-_MAX_ERROR_CHARS = 400
+_MAX_SECONDS = 120  # a build of local files takes seconds, so a longer build hangs
+_MAX_ERROR_CHARS = 400  # five lines of a usual terminal
 _COMMANDS = (("kustomize", "build"), ("kubectl", "kustomize"))
 
 

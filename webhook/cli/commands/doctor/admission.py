@@ -12,8 +12,8 @@ from webhook.core.text import one_line
 
 # The API server's own words.
 _DENIED, _FAILED = f'admission webhook "{VALIDATE}" denied', f'failed calling webhook "{VALIDATE}"'
-_MAX_CAUSE_CHARS = 400
-_MAX_MESSAGE_CHARS = 200
+_MAX_CAUSE_CHARS = 400  # five lines of a usual terminal
+_MAX_MESSAGE_CHARS = 200  # the first sentences of a denial
 
 
 class WriteOutcome(StrEnum):

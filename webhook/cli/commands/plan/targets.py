@@ -53,7 +53,7 @@ class _Wanted(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class _Read(Struct):
+class _Read(Struct, frozen=True):
     """Groups, ConfigMaps and workloads of the files and the cluster."""
 
     groups: list[_Wanted]
@@ -127,14 +127,14 @@ def _sort_in(read: _Read, item: SourceObject, within: Context) -> None:
             read.groups.append(_Wanted(group, applicable(of, value, group.namespace)))
         elif of.kind == _CONFIG_MAP:
             value = object_of(item.value)
-            read.configured += [value] if describes_cluster(value) else []
+            read.configured.extend([value] if describes_cluster(value) else ())
         else:
             titles = {workload.source.title for workload in read.workloads}
-            read.workloads += [
+            read.workloads.extend(
                 WrittenWorkload(source, of, item.value)
                 for source in sources_of(item.value, of, within, applied=item.applied)
                 if source.title not in titles and _may_be_shard(source)
-            ]
+            )
     except GroupError as error:
         raise CommandError(_faults_text(item.where, error), Exit.UNREADABLE) from error
     except DecodeError as error:
