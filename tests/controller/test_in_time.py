@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from webhook.controller.bounds import OutOfTimeError, call_within
+from webhook.controller.bounds import CpuLimitError, call_within
 
 
 def without_end():
@@ -25,7 +25,7 @@ def test_what_comes_in_time_is_the_answer():
 
 def test_what_does_not_is_ended():
     began = time.monotonic()
-    with pytest.raises(OutOfTimeError):
+    with pytest.raises(CpuLimitError):
         call_within(0.05, without_end)
     assert time.monotonic() - began < 5
 
@@ -37,7 +37,7 @@ def rest(seconds):
 
 def test_a_machine_that_stands_still_ends_nothing_for_long():
     assert call_within(0.5, partial(rest, 0.7)) == 7
-    with pytest.raises(OutOfTimeError):
+    with pytest.raises(CpuLimitError):
         call_within(0.01, lambda: [rest(0.01) for _ in range(500)])
 
 
@@ -56,10 +56,10 @@ def test_nothing_is_ended_afterwards(monkeypatch):
         try:
             try:
                 call_within(0.003, partial(work, number * 0.00003))
-            except OutOfTimeError:
+            except CpuLimitError:
                 ended += 1
             work(0.0005)
-        except OutOfTimeError:
+        except CpuLimitError:
             stray += 1
     assert 0 < ended < 200
     assert stray == 0

@@ -112,7 +112,7 @@ class CpuThrottle:
         self._last.reading = self._clock()
 
 
-class OutOfTimeError(BaseException):
+class CpuLimitError(BaseException):
     """A call exceeded its time. It derives from BaseException so that no handler for Exception swallows it."""
 
 
@@ -120,7 +120,7 @@ def call_within(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
     """Call the function and return its result, within ``seconds`` of CPU time.
 
     Raises:
-        OutOfTimeError: The limit has passed, or ten times as much wall-clock time.
+        CpuLimitError: The limit has passed, or ten times as much wall-clock time.
     """
     asking, lock, over = threading.get_ident(), threading.Lock(), threading.Event()
     clock = time.pthread_getcpuclockid(asking)
@@ -134,7 +134,7 @@ def call_within(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
             left = min(until - time.clock_gettime(clock), at_last - time.monotonic())
         with lock:
             if not over.is_set():
-                _raise_in(asking, OutOfTimeError)
+                _raise_in(asking, CpuLimitError)
 
     threading.Thread(target=end_overdue, name="in-time", daemon=True).start()
     try:

@@ -21,7 +21,7 @@ from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.feed import Feed
 from webhook.cluster.writing.group_status import pods_of, put_status, read_status_of
 from webhook.cluster.writing.reports import is_of_one_object
-from webhook.controller.bounds import Allowance, OutOfTimeError, call_within
+from webhook.controller.bounds import Allowance, CpuLimitError, call_within
 from webhook.controller.events import EventWriter
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import API_VERSION, KIND, MOST_GROUPS, SpreadGroup
@@ -189,7 +189,7 @@ class GroupReconciler:
         now = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         try:
             return self._compute_status(spread_group, older, before, now, feed)
-        except OutOfTimeError:
+        except CpuLimitError:
             self._given_up[spread_group.meta.namespace] = self._clock() + _GIVEN_UP_SECONDS
             fields = {"group": "/".join(_name(spread_group))}
             _log.warning("a SpreadGroup takes too long: skipping its namespace for an hour", extra={"fields": fields})
@@ -200,7 +200,7 @@ class GroupReconciler:
     def _compute_status(
         self, spread_group: SpreadGroup, older: tuple[SpreadGroup, ...], before: SpreadGroupStatus, now: str, feed: Feed
     ) -> SpreadGroupStatus:
-        """Compute the status within the CPU limit. Raises ClusterError or OutOfTimeError."""
+        """Compute the status within the CPU limit. Raises ClusterError or CpuLimitError."""
         group = readable_group(spread_group)
         selector = None if group is None else compile_selector(group.selector).text
         pods = (

@@ -21,7 +21,7 @@ from webhook.cluster.errors import ClusterError
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
 from webhook.cluster.unowned_pods import UnownedPods
-from webhook.controller.bounds import Allowance, CpuThrottle, OutOfTimeError, Rate, call_within
+from webhook.controller.bounds import Allowance, CpuLimitError, CpuThrottle, Rate, call_within
 from webhook.controller.events import EventWriter
 from webhook.controller.groups import GroupReconciler
 from webhook.controller.reports import ReportWriter
@@ -332,7 +332,7 @@ def _scan_object(one: ObjectJson, within: ScanContext, round_: _RunningScan) -> 
     """Evaluate an object. None without a result: not a workload, or out of time."""
     try:
         return call_within(_MOST_SECONDS, partial(scan_workload, one, within))
-    except OutOfTimeError:
+    except CpuLimitError:
         stated, meta = stated_type(one), read_meta(one)
         fields = {"kind": stated.kind, "namespace": meta.namespace, "name": meta.name}
         _log.warning("a workload takes too long to scan; its report stays unchanged", extra={"fields": fields})
