@@ -24,7 +24,7 @@ from webhook.core.scheduler.args import ArgsError, decode_args
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.default_selector import default_selector, pod_services
 from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, DomainCounts, SpreadDefaults
-from webhook.core.scheduler.plugins.status import SKIP, SUCCESS, Status, failure
+from webhook.core.scheduler.plugins.status import Code, Status
 from webhook.core.scheduler.problem import FILTERS, take
 from webhook.core.scheduler.scoring.node_scores import best_nodes, node_scores, take_scoring
 from webhook.core.scheduler.verdict import Verdict
@@ -142,7 +142,7 @@ def _asked(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> 
             "podServices": [service.metadata.name for service in services if service.metadata] or None,
         }
     if plugin not in FILTERS:
-        status = failure("no such filter plugin")
+        status = Status.of_error("no such filter plugin")
         return {"alone": {"plugin": plugin, "preFilter": _status(status), "nodes": {}}}
     verdict = cycle.verdict_of(plugin)
     return {"alone": {"plugin": plugin, "preFilter": _status(verdict.pre_filter), "nodes": _statuses(verdict, names)}}
@@ -167,7 +167,7 @@ def _statuses(verdict: Verdict, names: Iterable[str]) -> Json:
 
 def _status(status: Status) -> Json:
     shown: Json = {"code": status.code}
-    if status.code not in (SUCCESS, SKIP) and status.plugin:
+    if status.code not in (Code.SUCCESS, Code.SKIP) and status.plugin:
         shown["plugin"] = status.plugin
     if status.reasons:
         shown["reasons"] = list(status.reasons)

@@ -17,7 +17,7 @@ from webhook.core.index import node_sets
 from webhook.core.index.nodes import NO_NODE
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
-from webhook.core.scheduler.plugins.status import UNRESOLVABLE
+from webhook.core.scheduler.plugins.status import Code
 from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.verdict import Verdict
 
@@ -77,7 +77,7 @@ def too_small(verdict: Verdict) -> int:
     """
     small = 0
     for status, members in verdict.failed:
-        small |= members if status.plugin == NODE_RESOURCES_FIT and status.code == UNRESOLVABLE else 0
+        small |= members if status.plugin == NODE_RESOURCES_FIT and status.code == Code.UNRESOLVABLE else 0
     return small
 
 

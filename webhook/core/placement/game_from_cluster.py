@@ -34,7 +34,7 @@ from webhook.core.scheduler.plugins.inter_pod_affinity import NO_AFFINITY
 from webhook.core.scheduler.plugins.node_ports import ports_conflict
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, scarce_amounts
 from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD, DomainCounts
-from webhook.core.scheduler.plugins.status import SKIP, SUCCESS
+from webhook.core.scheduler.plugins.status import Code
 from webhook.core.scheduler.problem import Problem
 
 # The most nodes with their own values in a quick game. Each takes about 20 µs, and concurrent reviews wait meanwhile.
@@ -217,7 +217,7 @@ def _open(batch: PodBatch, cycle: Cycle) -> int:
     nodes = problem.nodes.live if batch.nodes is None else problem.nodes.live & batch.nodes
     for plugin in problem.filters:
         result = cycle.result(plugin)
-        if result.pre_filter.code not in (SUCCESS, SKIP):
+        if result.pre_filter.code not in (Code.SUCCESS, Code.SKIP):
             return 0
         if result.allowed is not None:
             slots = problem.nodes.slots

@@ -26,18 +26,7 @@ from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS, run_node_volume_limits
 from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts, EligibleNodes
 from webhook.core.scheduler.plugins.spread_scoring import scores
-from webhook.core.scheduler.plugins.status import (
-    ERROR,
-    OK,
-    SKIP,
-    SUCCESS,
-    PluginResult,
-    Status,
-    StatusOfNodes,
-    failure,
-    unresolvable,
-    with_plugin,
-)
+from webhook.core.scheduler.plugins.status import OK, Code, PluginResult, Status, StatusOfNodes, unresolvable
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION, run_taint_toleration
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING, run_volume_binding
 from webhook.core.scheduler.plugins.volume_restrictions import VOLUME_RESTRICTIONS, run_volume_restrictions
@@ -52,8 +41,8 @@ def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes) -> Eligib
 
 
 def verdict_of_plugin(result: PluginResult, nodes: NodeView) -> Verdict:
-    """Build the verdict of one plugin alone."""
-    if result.pre_filter.code not in (SUCCESS, SKIP):
+    """Build a plugin's verdict without the other plugins."""
+    if result.pre_filter.code not in (Code.SUCCESS, Code.SKIP):
         return Verdict(nodes, result.pre_filter, [(result.pre_filter, nodes.live)])
     failed = result.filter(nodes.live) if result.filter is not None else ()
     return Verdict(nodes, result.pre_filter, [(status, members) for status, members in failed if members])
@@ -121,7 +110,7 @@ class Cycle:
         """
         nodes = self.problem.nodes
         pre_filter, allowed, restricting = self._pre_filters()
-        if pre_filter.code != SUCCESS:
+        if pre_filter.code != Code.SUCCESS:
             return Verdict(nodes, pre_filter, [(pre_filter, nodes.live)])
         candidates, failed, unreported = nodes.live, [], 0
         # Several plugins can name the only possible nodes. They share one reason for all other nodes.
@@ -130,7 +119,7 @@ class Cycle:
             inside = node_sets.from_slots([slots[name] for name in allowed if name in slots], nodes.size)
             plugin = restricting[0] if len(restricting) == 1 else ""
             reason = f"node(s) didn't satisfy plugin(s) [{' '.join(restricting)}]"
-            failed.append((with_plugin(unresolvable(reason), plugin), candidates & ~inside))
+            failed.append((unresolvable(reason).with_plugin(plugin), candidates & ~inside))
             unreported = 0 if gates.NAMES_LEFT_OUT.holds(self.problem.version) else candidates & ~inside
             candidates &= inside
         # A plugin skipped in PreFilter has no Filter.
@@ -170,14 +159,14 @@ class Cycle:
         for plugin in self.problem.filters:
             result = self.result(plugin)
             status = result.pre_filter
-            if status.code == SKIP:
+            if status.code == Code.SKIP:
                 continue
-            if status.code == ERROR:
+            if status.code == Code.ERROR:
                 text = f'running PreFilter plugin "{plugin}": {status.reasons[0]}'
-                return with_plugin(failure(text), plugin), None, []
+                return Status.of_error(text).with_plugin(plugin), None, []
             # PreFilter rejects the whole pod before any node.
             if status.rejected:
-                return with_plugin(status, plugin), None, []
+                return status.with_plugin(plugin), None, []
             if result.allowed is not None:
                 restricting = sorted({*restricting, plugin})
                 allowed = result.allowed if allowed is None else allowed & result.allowed
@@ -230,9 +219,9 @@ _PLUGINS: Mapping[str, Callable[[Cycle], PluginResult]] = {
 
 def _of_plugin(status: Status, plugin: str) -> Status:
     """Add the plugin's name and upstream's wording. Source: runtime/framework.go ``RunFilterPlugins``."""
-    if status.code == ERROR:
-        return with_plugin(failure(f'running "{plugin}" filter plugin: {status.reasons[0]}'), plugin)
-    return with_plugin(status, plugin)
+    if status.code == Code.ERROR:
+        return Status.of_error(f'running "{plugin}" filter plugin: {status.reasons[0]}').with_plugin(plugin)
+    return status.with_plugin(plugin)
 
 
 def decide(problem: Problem) -> Verdict:

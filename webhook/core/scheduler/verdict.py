@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from webhook.core.cached_property import cached_property
 from webhook.core.index.nodes import NodeView
-from webhook.core.scheduler.plugins.status import ERROR, OK, Status, StatusOfNodes
+from webhook.core.scheduler.plugins.status import OK, Code, Status, StatusOfNodes
 
 
 class Cause(StrEnum):
@@ -78,7 +78,9 @@ class Verdict:
         """
         total = len(self.nodes)
         # After an error the scheduler reports only the error.
-        if self.pre_filter.code == ERROR or any(status.code == ERROR for status, members in self.failed if members):
+        if self.pre_filter.code == Code.ERROR or any(
+            status.code == Code.ERROR for status, members in self.failed if members
+        ):
             return ""
         if not total:
             return "no nodes available to schedule pods"
@@ -98,5 +100,5 @@ class Verdict:
 
 
 # For `Verdict.codes`: a set of nodes is printed as 0 and 1, and the table of a code replaces 1 by its number.
-_NUMBERS = {"Unschedulable": 1, "UnschedulableAndUnresolvable": 2, ERROR: 3}
+_NUMBERS = {Code.UNSCHEDULABLE: 1, Code.UNRESOLVABLE: 2, Code.ERROR: 3}
 _TABLES = tuple(bytes(number if char == ord("1") else 0 for char in range(256)) for number in range(5))

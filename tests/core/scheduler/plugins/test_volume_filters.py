@@ -49,7 +49,7 @@ from webhook.core.api.types import (
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import ZONE
 from webhook.core.scheduler.cycle import Cycle
-from webhook.core.scheduler.plugins.status import OK, SKIPPED, Status
+from webhook.core.scheduler.plugins.status import OK, PASSES, Status
 from webhook.core.scheduler.problem import take
 
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
@@ -306,13 +306,13 @@ def test_volume_zone(labels, statuses):
 )
 def test_volume_zone_needs_to_know_the_volume(objects, reason):
     assert told("VolumeZone", index_of(*objects), mounts("data"))[0] == never(reason)
-    assert told("VolumeZone", index_of(claim(of="later"), LATER), mounts("data"))[0] == SKIPPED
+    assert told("VolumeZone", index_of(claim(of="later"), LATER), mounts("data"))[0] == PASSES.pre_filter
 
 
 def test_a_claim_for_one_pod_only():
     single = claim(volume="pv", modes=("ReadWriteOncePod",))
     index = index_of(single, volume())
-    assert told("VolumeRestrictions", index, mounts("data"))[0] == SKIPPED
+    assert told("VolumeRestrictions", index, mounts("data"))[0] == PASSES.pre_filter
     user = running("user", "a", volumes=mounts("data"))
     index.apply("ADDED", user)
     assert told("VolumeRestrictions", index, mounts("data"))[1] == [now(IN_USE)] * 2
@@ -378,7 +378,7 @@ def test_attach_limits():
     assert told("NodeVolumeLimits", index, mounts("c1", "c2"))[1] == [FULL, OK]  # the other node has no limit
     missing = never('looking up PVC shop/gone: persistentvolumeclaim "gone" not found')
     assert told("NodeVolumeLimits", index, mounts("gone"))[1] == [missing, missing]
-    assert told("NodeVolumeLimits", index, ())[0] == SKIPPED
+    assert told("NodeVolumeLimits", index, ())[0] == PASSES.pre_filter
 
 
 def test_volumes_of_in_tree_plugins_count_for_the_driver_that_replaced_them():
@@ -478,7 +478,7 @@ def test_a_claim_that_several_pods_use_is_in_use_until_the_last_is_gone():
 
 
 def test_a_claim_for_many_pods_restricts_nobody():
-    assert told("VolumeRestrictions", index_of(claim(volume="pv"), volume()), mounts("data"))[0] == SKIPPED
+    assert told("VolumeRestrictions", index_of(claim(volume="pv"), volume()), mounts("data"))[0] == PASSES.pre_filter
 
 
 class TestAttachedVolumes:

@@ -24,7 +24,7 @@ from webhook.core.explain.explanation import Balance, Explanation, closed_node_t
 from webhook.core.explain.obstacles import grouped
 from webhook.core.explain.reliefs import shortages
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
-from webhook.core.scheduler.plugins.status import UNSCHEDULABLE, Status
+from webhook.core.scheduler.plugins.status import Code, Status
 from webhook.core.scheduler.problem import may_preempt
 from webhook.core.text import one_line, plural
 from webhook.core.what_if.pods_to_explain import PodToExplain
@@ -86,7 +86,7 @@ def _may_preempt(explanation: Explanation) -> bool:
     Source: preemption.go.
     """
     codes = {status.code for status, members in explanation.verdict.failed if members}
-    return explanation.cause is not None and may_preempt(explanation.problem.pod) and UNSCHEDULABLE in codes
+    return explanation.cause is not None and may_preempt(explanation.problem.pod) and Code.UNSCHEDULABLE in codes
 
 
 def _headline(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:

@@ -34,7 +34,6 @@ from webhook.core.scheduler.plugins.status import (
     PluginResult,
     Status,
     StatusOfNodes,
-    failure,
     unresolvable,
     unschedulable,
 )
@@ -152,7 +151,7 @@ def _attachable(pod: Pod, storage: Storage, *, migrates: bool) -> _Attached:
             _count_inline(volume, attached, migrates=migrates)
             continue
         if not name:
-            raise _LookupError(failure("PersistentVolumeClaim had no name"))
+            raise _LookupError(Status.of_error("PersistentVolumeClaim had no name"))
         claim = storage.claims.get(name)
         if claim is None:
             raise _LookupError(unresolvable(f"looking up PVC {meta.namespace}/{name}: {missing_claim(name)}"))
@@ -174,7 +173,7 @@ def _attached(slot: int, storage: Storage) -> _Attached:
                 _count_inline(volume, attached, migrates=True)
                 continue
             if not name:
-                raise _LookupError(failure("PersistentVolumeClaim had no name"))
+                raise _LookupError(Status.of_error("PersistentVolumeClaim had no name"))
             claim = storage.others.get((pod.namespace, name))
             # Unlike the incoming pod's claims, upstream skips missing claims here.
             if claim is not None:
@@ -200,7 +199,7 @@ def _check_owner(volume: Volume, claim: Claim, namespace: str, name: str, uid: s
     if volume.persistent_volume_claim is None:
         fault = owner_fault(claim, namespace, name, uid)
         if fault:
-            raise _LookupError(failure(fault))
+            raise _LookupError(Status.of_error(fault))
 
 
 def _count_inline(volume: Volume, attached: _Attached, *, migrates: bool) -> None:
@@ -210,7 +209,7 @@ def _count_inline(volume: Volume, attached: _Attached, *, migrates: bool) -> Non
         plugin, handle = source
         fault = _fault(volume, handle)
         if fault:
-            raise _LookupError(failure(f"converting volume({volume.name}) from inline to csi: {fault}"))
+            raise _LookupError(Status.of_error(f"converting volume({volume.name}) from inline to csi: {fault}"))
         if plugin == GCE_PD:
             # An inline volume has no project and zone. csi-translation-lib writes UNSPECIFIED for both.
             handle = f"projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{handle}"

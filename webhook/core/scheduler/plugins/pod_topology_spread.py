@@ -33,8 +33,8 @@ from webhook.core.scheduler.plugins.status import (
     OK,
     PASSES,
     PluginResult,
+    Status,
     StatusOfNodes,
-    failure,
     unresolvable,
     unschedulable,
 )
@@ -290,7 +290,7 @@ def run_filter(
 ) -> tuple[PluginResult, tuple[DomainCounts, ...]]:
     """Run PodTopologySpread. Return also its counts. Source: filtering.go ``PreFilter``, ``Filter``."""
     if counted.error:
-        return PluginResult(failure(f"get constraints from pod: {counted.error}")), ()
+        return PluginResult(Status.of_error(f"get constraints from pod: {counted.error}")), ()
     if not counted.constraints:
         return PASSES, ()
     domains = count_domains(counted, labels, eligible)

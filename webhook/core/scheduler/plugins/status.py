@@ -4,41 +4,51 @@ Source: k8s.io/kube-scheduler framework/interface.go.
 """
 
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 
 from msgspec import Struct
 
-SUCCESS = "Success"
-UNSCHEDULABLE = "Unschedulable"
-UNRESOLVABLE = "UnschedulableAndUnresolvable"
-SKIP = "Skip"
-ERROR = "Error"
+
+class Code(StrEnum):
+    """The kind of a status. Source: kube-scheduler framework/interface.go ``Code``."""
+
+    SUCCESS = "Success"
+    UNSCHEDULABLE = "Unschedulable"
+    UNRESOLVABLE = "UnschedulableAndUnresolvable"
+    SKIP = "Skip"
+    ERROR = "Error"
 
 
 class Status(Struct, frozen=True, omit_defaults=True):
     """A code and its reasons in kube-scheduler's words.
 
     Attributes:
-        code: A constant of this module.
-        plugin: Empty until a cycle adds the name.
+        plugin: "" until a cycle adds the name.
 
     Source: kube-scheduler framework/interface.go ``Status``.
     """
 
-    code: str
+    code: Code
     plugin: str = ""
     reasons: tuple[str, ...] = ()
 
     @property
     def rejected(self) -> bool:
-        """Whether the plugin rejects the pod. False for an error.
+        """Whether it rejects the pod. Not an error. Source: kube-scheduler framework/interface.go ``IsRejected``."""
+        return self.code in _REJECTIONS
 
-        Source: kube-scheduler framework/interface.go ``IsRejected``.
-        """
-        return self.code in (UNSCHEDULABLE, UNRESOLVABLE)
+    @staticmethod
+    def of_error(text: str) -> "Status":
+        """Build an error of the whole attempt. Source: kube-scheduler framework/interface.go ``AsStatus``."""
+        return Status(Code.ERROR, reasons=(text,))
+
+    def with_plugin(self, plugin: str) -> "Status":
+        """Add the plugin's name. Source: kube-scheduler framework/interface.go ``WithPlugin``."""
+        return Status(self.code, plugin, self.reasons)
 
 
-OK = Status(SUCCESS)
-SKIPPED = Status(SKIP)
+_REJECTIONS = (Code.UNSCHEDULABLE, Code.UNRESOLVABLE)
+OK = Status(Code.SUCCESS)
 
 # A status, and the set of nodes with it (`node_sets`).
 StatusOfNodes = tuple[Status, int]
@@ -60,26 +70,14 @@ class PluginResult(Struct, frozen=True):
     allowed: frozenset[str] | None = None
 
 
-PASSES = PluginResult(SKIPPED)
+PASSES = PluginResult(Status(Code.SKIP))
 
 
 def unresolvable(*reasons: str) -> Status:
-    """Return a rejection that preemption cannot lift.
-
-    Source: kube-scheduler framework/interface.go ``UnschedulableAndUnresolvable``.
-    """
-    return Status(UNRESOLVABLE, reasons=reasons)
+    """A rejection beyond preemption. Source: kube-scheduler framework/interface.go ``UnschedulableAndUnresolvable``."""
+    return Status(Code.UNRESOLVABLE, reasons=reasons)
 
 
 def unschedulable(*reasons: str) -> Status:
     """Build a rejection that preemption might lift. Source: kube-scheduler framework/interface.go ``Unschedulable``."""
-    return Status(UNSCHEDULABLE, reasons=reasons)
-
-
-def failure(text: str) -> Status:
-    """Return an error that ends the whole attempt. Source: kube-scheduler framework/interface.go ``AsStatus``."""
-    return Status(ERROR, reasons=(text,))
-
-
-def with_plugin(status: Status, plugin: str) -> Status:
-    return Status(status.code, plugin, status.reasons)
+    return Status(Code.UNSCHEDULABLE, reasons=reasons)

@@ -30,7 +30,7 @@ from webhook.core.index import node_sets
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.plugins.node_selection import nodes_meeting, nodes_selected
 from webhook.core.scheduler.plugins.node_volume_limits import owner_fault
-from webhook.core.scheduler.plugins.status import OK, PASSES, PluginResult, StatusOfNodes, failure, unresolvable
+from webhook.core.scheduler.plugins.status import OK, PASSES, PluginResult, Status, StatusOfNodes, unresolvable
 from webhook.core.scheduler.plugins.volumes import Storage, claim_name, missing_claim, reachable_from
 
 VOLUME_BINDING = "VolumeBinding"
@@ -85,7 +85,7 @@ def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: Kub
         missing = f'persistentvolumeclaims "{key}" not found'
         if not gates.FINDS_CLAIMS_BY_LISTER.holds(version):
             missing = f'could not find v1.PersistentVolumeClaim "{key}"'
-        return PluginResult(failure(f'error getting PVC "{key}": {missing}'))
+        return PluginResult(Status.of_error(f'error getting PVC "{key}": {missing}'))
     return _sort_claims(claims, storage, nodes, version)
 
 
@@ -110,7 +110,7 @@ def _sort_claims(
             continue
         storage_class = storage.classes.get(claim.storage_class) if claim.storage_class else None
         if storage_class is not None and storage_class.volume_binding_mode is None:
-            return PluginResult(failure(f'VolumeBindingMode not set for StorageClass "{claim.storage_class}"'))
+            return PluginResult(Status.of_error(f'VolumeBindingMode not set for StorageClass "{claim.storage_class}"'))
         delayed = storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
         if delayed and not claim.spec.volume_name:
             waiting.append(claim)
@@ -229,7 +229,7 @@ def _check_waiting(pod_claims: _PodClaims, candidates: int) -> tuple[int, int, l
         try:
             left = _unmatched(matching, pod_claims, volumes)
         except _ClaimError as error:
-            errors.append((failure(str(error)), part))
+            errors.append((Status.of_error(str(error)), part))
         else:
             unprovided, lacking = _nodes_without_new_volume([*selected, *left], pod_claims, part)
             unbindable |= unprovided
