@@ -10,10 +10,11 @@ from webhook.core.api.version import RECORDED
 from webhook.core.budget import Missing
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
-from webhook.core.rules import rule_set
+from webhook.core.rules import rule_evaluation
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, Rule, Severity, guarded
 from webhook.core.rules.frame.subject import Subject, placed_constraints
-from webhook.core.rules.rule_set import _FAMILIES, OFFLINE, RULES, _families, evaluate, noted
+from webhook.core.rules.rule_evaluation import _FAMILIES, _families, evaluate, noted
+from webhook.core.rules.rule_set import OFFLINE, RULES
 
 ONE, OTHER = (
     Rule(id=id_, title="", severity=Severity.LOW, mode=Mode.WARN, why="") for id_ in ("selector-null", "selector-empty")
@@ -58,7 +59,7 @@ def test_other_families_answer(monkeypatch):
     subject = subject_of(found)
     whole = evaluate(subject)
     families = (*_families((replace(OTHER, ask=at_once),)), *_FAMILIES)
-    monkeypatch.setattr(rule_set, "_asked", lambda _skipped: (families, families))
+    monkeypatch.setattr(rule_evaluation, "_asked", lambda _skipped: (families, families))
     broken = evaluate(subject)
     assert broken.findings == whole.findings
     assert broken.missing == (NotEvaluated(OTHER.id, Missing.RULE_FAILED.reason, BOOM), *whole.missing)
@@ -137,7 +138,7 @@ def raise_for(monkeypatch, rule):
         return asked
 
     wrapped = tuple(each._replace(ask=failing(each.ask)) if rule in each.rules else each for each in families)
-    monkeypatch.setattr(rule_set, "_asked", lambda _skipped: (wrapped, wrapped))
+    monkeypatch.setattr(rule_evaluation, "_asked", lambda _skipped: (wrapped, wrapped))
 
 
 @pytest.mark.parametrize("rule", ASKED, ids=lambda rule: rule.id)

@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import sys
 import types
 from pathlib import Path
 
@@ -16,11 +17,12 @@ from webhook.core.budget import Budget, Missing
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.review import evaluation, judging, review
-from webhook.core.rules import rule_set
+from webhook.core.rules import rule_evaluation, rule_set
 from webhook.core.rules.frame.rule import NotEvaluated, Rule
 from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.placement.frame.case import PlacementRule
-from webhook.core.rules.rule_set import _FAMILIES, BY_ID, RULES, skipped_rules
+from webhook.core.rules.rule_evaluation import _FAMILIES
+from webhook.core.rules.rule_set import BY_ID, RULES, skipped_rules
 from webhook.core.workloads.kinds import BUILT_IN_KINDS
 
 FILE = """
@@ -63,10 +65,14 @@ def registered(monkeypatch, file):
     assert listed != source
     fresh.made_up = made_up  # as if the file imported it
     exec(listed, vars(fresh))  # noqa: S102 our own file, with a line more
+    monkeypatch.setitem(sys.modules, rule_set.__name__, fresh)
+    evaluating = types.ModuleType(rule_evaluation.__name__)
+    exec(Path(rule_evaluation.__file__).read_text(), vars(evaluating))  # noqa: S102 our own file
     for user in (evaluation, judging, review):
-        for name in vars(user).keys() & vars(fresh).keys():
-            if getattr(user, name) is getattr(rule_set, name, None):
-                monkeypatch.setattr(user, name, getattr(fresh, name))
+        for old, new in ((rule_set, fresh), (rule_evaluation, evaluating)):
+            for name in vars(user).keys() & vars(new).keys():
+                if getattr(user, name) is getattr(old, name, None):
+                    monkeypatch.setattr(user, name, getattr(new, name))
     return made_up.MADE_UP
 
 

@@ -22,7 +22,8 @@ from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.limits import MAX_TEMPLATES, weigh
 from webhook.core.rules.placement.group_caps import has_many_caps
 from webhook.core.rules.placement.pod_fits import Feasibility
-from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES, evaluate, in_report_order, not_looked_at, noted
+from webhook.core.rules.rule_evaluation import evaluate, in_report_order, not_looked_at, noted
+from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, GroupKind
 from webhook.core.workloads.reading import parse_object
 from webhook.core.workloads.workload import Workload, namespace_of

@@ -17,7 +17,8 @@ from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
 from webhook.core.rules.frame.as_written import Written
 from webhook.core.rules.frame.rule import Finding, RuleAnswer, Severity
 from webhook.core.rules.frame.trials import tried_as_a_whole
-from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE, evaluate_written, is_moot
+from webhook.core.rules.rule_evaluation import evaluate_written, is_moot
+from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE
 from webhook.core.workloads.reading import parse_object, reaches_template, read_exactly, read_meta, stated_type
 from webhook.core.workloads.workload import Workload
 

@@ -43,7 +43,7 @@ from webhook.core.rules.frame.rule import NotEvaluated
 from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.limits import MAX_VALUES
 from webhook.core.rules.placement.pod_fits import Feasibility
-from webhook.core.rules.rule_set import noted, with_tried_fixes
+from webhook.core.rules.rule_evaluation import noted, with_tried_fixes
 from webhook.core.text import one_line
 from webhook.core.workloads.kind_fields import constraint_paths
 from webhook.core.workloads.kinds import group_kind

@@ -1,0 +1,201 @@
+"""The evaluation of all rules on an object.
+
+Rules with the same function form a family. It is called once for all of them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+from webhook.core.budget import Missing, Reason
+from webhook.core.rules.cluster import effect
+from webhook.core.rules.constraint import label_selector, match_label_keys
+from webhook.core.rules.frame.as_written import Written
+from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, failed, guarded
+from webhook.core.rules.frame.subject import Subject
+from webhook.core.rules.frame.trials import Tried, tried_in_templates
+from webhook.core.rules.placement import affinity_conflicts, pod_fits
+from webhook.core.rules.placement.frame.case import PlacementRule, evaluate_templates
+from webhook.core.rules.placement.pod_fits import Feasibility
+from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE, RULES
+
+# A finding is pointless if any of these other rules has a finding about the same constraint.
+_MOOT_BESIDE: Mapping[str, frozenset[str]] = {
+    match_label_keys.MIXED.id: frozenset(
+        rule.id
+        for rule in (
+            *(label_selector.NULL, label_selector.EMPTY, label_selector.NOT_SELF),
+            *(affinity_conflicts.CONFLICTS, effect.NO_EFFECT),
+        )
+    )
+}
+# At admission kube-apiserver has evaluated these itself, or dropped their fields.
+_ASKED_ELSEWHERE = OFFLINE | API_RULES
+_OPERATED = Reason("an operator completes the pods; check the objects it creates")
+# kube-apiserver's own errors come first, in its order.
+_ORDER: Mapping[str, int] = {rule.id: -1 if rule.of_api else place for place, rule in enumerate(RULES)}
+
+
+class _Family(NamedTuple):
+    """Rules decided by the same function.
+
+    Attributes:
+        ask: The function.
+        rules: All its rules.
+        slow: The rules that take longer in a larger cluster.
+        of_any: Whether one applies to objects without constraints.
+    """
+
+    ask: Callable[[Subject], Iterable[RuleAnswer]]
+    rules: tuple[Rule, ...]
+    slow: tuple[Rule, ...]
+    of_any: bool
+
+
+def _families(rules: Sequence[Rule]) -> tuple[_Family, ...]:
+    """Group rules by their function. Dry runs come first, while there is time."""
+    of_places = partial(evaluate_templates, [rule for rule in rules if isinstance(rule, PlacementRule)])
+    asked: dict[Callable[[Subject], Iterable[RuleAnswer]], list[Rule]] = {}
+    for rule in rules:
+        if isinstance(rule, PlacementRule):
+            asked.setdefault(of_places, []).append(rule)
+        if rule.ask is not None:
+            asked.setdefault(rule.ask, []).append(rule)
+    families = [
+        _Family(
+            ask,
+            rules=tuple(each),
+            slow=tuple(rule for rule in each if rule.slow),
+            of_any=ask is not of_places and any(rule.without_constraints for rule in each),
+        )
+        for ask, each in asked.items()
+    ]
+    return tuple(sorted(families, key=lambda family: not any(Need.DRY_RUN in rule.needs for rule in family.rules)))
+
+
+_FAMILIES = _families(RULES)
+
+
+@lru_cache(maxsize=8)
+def _asked(skipped: frozenset[str]) -> tuple[tuple[_Family, ...], tuple[_Family, ...]]:
+    """The families for objects with constraints, and for others."""
+    families = _families([rule for rule in RULES if rule.id not in skipped])
+    return families, tuple(each for each in families if each.of_any)
+
+
+_ASKED_AGAIN: Mapping[AskedAgain, tuple[_Family, ...]] = {
+    when: tuple(each for each in _FAMILIES if all(rule.asked_again is when for rule in each.rules))
+    for when in AskedAgain
+}
+
+
+_RECOUNTING = frozenset(rule.id for rule in RULES if rule.recounts)
+
+
+class _Evaluated(NamedTuple):
+    """All answers about an object, in report order. Each unevaluated rule is there once."""
+
+    findings: tuple[Finding, ...]
+    missing: tuple[NotEvaluated, ...]
+    pod_fits: Feasibility | None = None
+
+
+def evaluate(subject: Subject) -> _Evaluated:
+    """Evaluate every applicable rule. A failing rule is not evaluated (`NotEvaluated.fault`)."""
+    answers = _answers(subject) if subject.workload.whole else [*_of_a_part(subject)]
+    missing = [each for each in answers if isinstance(each, NotEvaluated)]
+    findings: tuple[Finding, ...] = ()
+    if len(missing) < len(answers):  # of most objects there is nothing to say
+        findings = tuple(each for each in answers if isinstance(each, Finding))
+        if subject.context.fixes:
+            findings, faults = with_tried_fixes(findings, subject)
+            missing += faults
+    findings = tuple(each for each in findings if not is_moot(each, findings))
+    return _Evaluated(in_report_order(findings), noted(missing), subject.computed(pod_fits.feasibility))
+
+
+def is_moot(finding: Finding, beside: Sequence[Finding]) -> bool:
+    """Whether another finding about the same constraint makes it pointless."""
+    others, constraint = _MOOT_BESIDE.get(finding.rule, frozenset()), finding.path.rpartition(".")[0]
+    return any(each.rule in others and f"{each.path}.".startswith(f"{constraint}.") for each in beside)
+
+
+def not_looked_at(limit: Reason) -> tuple[NotEvaluated, ...]:
+    """The answers of all rules at admission about an object beyond a limit."""
+    return tuple(NotEvaluated(rule.id, limit) for rule in RULES if rule.id not in _ASKED_ELSEWHERE)
+
+
+def evaluate_written(written: Written) -> Iterator[RuleAnswer]:
+    """Evaluate the rules about an object as written."""
+    for rule in RULES:
+        if rule.ask_written is not None:
+            yield from guarded((rule,), rule.ask_written, written)
+
+
+def in_report_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """In the order of reports: by rule, and within a rule as they came."""
+    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.rule]))
+
+
+def _of_a_part(subject: Subject) -> Iterator[RuleAnswer]:
+    """Yield answers about an operator's object. Rules that need more than constraints are not evaluated."""
+    yield from (each for each in _answers(subject) if BY_ID[each.rule].of_a_part)
+    if subject.placed:
+        yield from (
+            NotEvaluated(rule.id, _OPERATED)
+            for rule in RULES
+            if (rule.slow or isinstance(rule, PlacementRule)) and not rule.of_a_part
+        )
+
+
+def noted(missing: Sequence[NotEvaluated]) -> tuple[NotEvaluated, ...]:
+    """Keep each rule once, with its exception, else with its first missing fact."""
+    if len({each.rule for each in missing}) == len(missing):
+        return tuple(missing)
+    by_rule: dict[str, NotEvaluated] = {}
+    for each in missing:
+        if each.rule not in by_rule or (each.fault is not None and by_rule[each.rule].fault is None):
+            by_rule[each.rule] = each
+    return tuple(by_rule.values())
+
+
+def with_tried_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
+    """Return the findings with tested fixes.
+
+    A fix that changes the counted pods can block the workload's own pods. Offline there is time, so placement rules and
+    rules about other workloads must not warn after it. At admission these rules are not evaluated.
+    """
+    tried, faults = tried_in_templates(findings, subject, _of_the_object)
+    if not (subject.offline and subject.workload.whole):
+        return Tried(tried, faults)
+    tried, more = tried_in_templates(tried, subject, _of_places, rules=_RECOUNTING, joins=False)
+    return Tried(tried, faults + more)
+
+
+def _of_places(subject: Subject) -> Iterator[RuleAnswer]:
+    yield from _of_the_object(subject)
+    for family in _ASKED_AGAIN[AskedAgain.AFTER_RECOUNTS]:
+        for each in guarded(family.rules, family.ask, subject):
+            if isinstance(each, Finding) and each.warns:
+                yield each
+
+
+def _of_the_object(subject: Subject) -> Iterator[RuleAnswer]:
+    for family in _ASKED_AGAIN[AskedAgain.AFTER_FIXES]:
+        yield from guarded(family.rules, family.ask, subject)
+
+
+def _answers(subject: Subject) -> list[RuleAnswer]:
+    """Return the answers of all families. Rules without time left are not evaluated."""
+    answers: list[RuleAnswer] = []
+    had_time = bool(subject.placed) and subject.index is not None and not subject.out_of_time
+    of_constraints, of_any = _asked(subject.context.skipped_rules)
+    for family in of_constraints if subject.placed else of_any:
+        try:
+            answers.extend(family.ask(subject))
+        except Exception as error:  # noqa: BLE001 as `guarded`, which would cost each review a call for each family
+            answers.extend(failed(family.rules, error))
+        if had_time and family.slow and subject.out_of_time:
+            had_time = False
+            answers += [NotEvaluated(rule.id, Missing.NO_TIME.reason) for rule in family.slow]
+    return answers
