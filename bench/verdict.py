@@ -33,7 +33,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Namespace
 from webhook.core.scheduler.cycle import Cycle, eligible_nodes, verdict_of_plugin
 from webhook.core.scheduler.plugins import pod_topology_spread
-from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS
+from webhook.core.scheduler.plugins.spread_constraints import SYSTEM_DEFAULTS, count_constraints
 from webhook.core.scheduler.problem import take
 
 SHAPES = ("pareto", "statefulsets", "classes")
@@ -136,7 +136,7 @@ def load(path):
 
 
 def spread_only(index, pod):
-    counted = pod_topology_spread.count_constraints(pod, DO_NOT_SCHEDULE, index, SYSTEM_DEFAULTS, RECORDED)
+    counted = count_constraints(pod, DO_NOT_SCHEDULE, index, SYSTEM_DEFAULTS, RECORDED)
     nodes, required = (
         index.nodes.view(),
         compile_required_nodes(pod.pod_spec.node_selector, pod.pod_spec.affinity),

@@ -28,10 +28,11 @@ OURS = {
         "Cycle.result",
         "Cycle.verdict_of",
     },  # upstream never runs one plugin alone
-    "scheduler/plugins/inter_pod_affinity.py": {"widened_terms"},  # what explain asks
+    "scheduler/plugins/neighbours.py": {"widened_terms"},  # what explain asks
     "scheduler/plugins/node_resources_fit.py": {"scarce_amounts"},  # how our index is asked
     "scheduler/plugins/node_selection.py": {"settled_nodes", "nodes_selected"},  # what rules and volumes ask
-    "scheduler/problem.py": {"not_evaluated", "take_lasting"},  # what is missing here; a part of what upstream takes
+    "scheduler/not_evaluated.py": {"not_evaluated"},  # what is missing here
+    "scheduler/problem.py": {"take_lasting"},  # a part of what upstream takes
     "workloads/controller_labels.py": {  # what rules ask, and made-up values
         *("may_be_added", "may_be_added_to", "may_be_created_with", "placeholder", "is_placeholder", "name_of"),
     },

@@ -29,7 +29,8 @@ from webhook.core.api.types import Pod
 from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.scheduler.cycle import decide
-from webhook.core.scheduler.problem import not_evaluated, take
+from webhook.core.scheduler.not_evaluated import not_evaluated
+from webhook.core.scheduler.problem import take
 
 SEED = int(os.environ.get("EVENSPREAD_SEED") or time.time())
 PODS = int(os.environ.get("EVENSPREAD_PODS") or 300)

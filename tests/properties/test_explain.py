@@ -28,7 +28,7 @@ from webhook.core.explain.explanation import explain_pod, why_minimum_stays
 from webhook.core.index import node_sets
 from webhook.core.scheduler.args import ArgsError
 from webhook.core.scheduler.cycle import decide
-from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS
+from webhook.core.scheduler.plugins.spread_constraints import SYSTEM_DEFAULTS
 from webhook.core.scheduler.problem import take
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.what_if.pods_to_explain import pod_to_explain

@@ -29,7 +29,7 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Namespace
 from webhook.core.scheduler.cycle import Cycle
-from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS
+from webhook.core.scheduler.plugins.spread_constraints import SYSTEM_DEFAULTS
 from webhook.core.scheduler.problem import take
 
 NAMES = ("a", "b", "c", "d", "e", "f")

@@ -16,7 +16,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.rules.cluster.shared_selectors import evaluate
 from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.scheduler.cycle import decide
-from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
+from webhook.core.scheduler.plugins.spread_constraints import counting_selector
 from webhook.core.scheduler.problem import take
 from webhook.core.workloads.kinds import traits
 from webhook.core.workloads.workload import Template, Workload

@@ -17,7 +17,8 @@ from webhook.config.meaning import upstream_fault
 from webhook.core.api.types import NodeAffinity
 from webhook.core.decoders import converted
 from webhook.core.scheduler.args import ArgsError, PodTopologySpreadArgs, decode_args, validate_args
-from webhook.core.scheduler.problem import FILTERS, OTHER_FILTERS
+from webhook.core.scheduler.not_evaluated import OTHER_FILTERS
+from webhook.core.scheduler.problem import FILTERS
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, DefaultingType, SchedulerProfile
 
 SCHEDULER_API_VERSION = "kubescheduler.config.k8s.io/v1"

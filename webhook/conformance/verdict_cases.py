@@ -23,7 +23,8 @@ from webhook.core.index.readers import decode_object
 from webhook.core.scheduler.args import ArgsError, decode_args
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.default_selector import default_selector, pod_services
-from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, DomainCounts, SpreadDefaults
+from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts
+from webhook.core.scheduler.plugins.spread_constraints import SYSTEM_DEFAULTS, SpreadDefaults
 from webhook.core.scheduler.plugins.status import Code, Status
 from webhook.core.scheduler.problem import FILTERS, take
 from webhook.core.scheduler.scoring.node_scores import best_nodes, node_scores, take_scoring

@@ -8,7 +8,7 @@ from webhook.core.api.types import NodeSpec, PodStatus
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.changes.candidates import PodFix, pod_fixes
 from webhook.core.changes.change import Change
-from webhook.core.scheduler.plugins.pod_topology_spread import SpreadDefaults
+from webhook.core.scheduler.plugins.spread_constraints import SpreadDefaults
 from webhook.core.scheduler.problem import take
 
 WEB = "app=web"

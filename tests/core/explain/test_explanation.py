@@ -16,7 +16,8 @@ from webhook.core.api.types import (
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.explain.explanation import _in_short, explain_pod, rejections, why_minimum_stays
 from webhook.core.index import node_sets
-from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL, TOO_SKEWED, SpreadDefaults
+from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL, TOO_SKEWED
+from webhook.core.scheduler.plugins.spread_constraints import SpreadDefaults
 from webhook.core.scheduler.plugins.status import Status
 from webhook.core.scheduler.problem import take
 from webhook.core.scheduler.verdict import Cause

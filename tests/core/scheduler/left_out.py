@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
+from webhook.core.scheduler.not_evaluated import NOT_ADMITTED, NOT_EVALUATED
 
 FILE = Path(__file__).resolve().parents[3] / "docs" / "left-out.md"
 _BLOCK = re.compile(r"<!-- left out -->\n.*?<!-- end -->", re.DOTALL)

@@ -7,8 +7,9 @@ from webhook.config.scheduler import CONFIGURABLE_FILTERS
 from webhook.core.api.types import ClaimSource as Claimed
 from webhook.core.api.types import PodSchedulingGroup, ResourceClaim, SchedulingGate, Volume
 from webhook.core.index.tables.namespace_table import ADMISSION_RESOURCES
+from webhook.core.scheduler.not_evaluated import NOT_ADMITTED, NOT_EVALUATED, OTHER_FILTERS, not_evaluated
 from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES
-from webhook.core.scheduler.problem import FILTERS, NOT_ADMITTED, NOT_EVALUATED, OTHER_FILTERS, not_evaluated, take
+from webhook.core.scheduler.problem import FILTERS, take
 from webhook.core.scheduler.profile import SchedulerProfile
 
 
@@ -23,7 +24,7 @@ def test_the_page_says_whom_each_entry_matters_for():
 
 
 def test_a_filter_that_is_evaluated_is_not_left_out_as_well():
-    assert {*FILTERS} & {*NOT_EVALUATED} == set(), "take it out of OTHER_FILTERS in webhook/core/scheduler/problem.py"
+    assert {*FILTERS} & {*NOT_EVALUATED} == set(), "take it out of OTHER_FILTERS in webhook/core/scheduler/not_evaluated.py"
     assert sorted(CONFIGURABLE_FILTERS) == sorted({*FILTERS, *OTHER_FILTERS})
 
 

@@ -29,9 +29,10 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.policy.lookup import profile_for
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import Cycle, decide
+from webhook.core.scheduler.not_evaluated import NOT_EVALUATED, not_evaluated
 from webhook.core.scheduler.plugins.status import OK, Status
 from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES
-from webhook.core.scheduler.problem import FILTERS, NOT_EVALUATED, not_evaluated, take
+from webhook.core.scheduler.problem import FILTERS, take
 from webhook.core.scheduler.profile import SchedulerProfile
 
 WEB = "app=web"

@@ -14,7 +14,6 @@ from webhook.core.api.types import Int32, Named, Toleration, WrittenQuantity
 OF_CONTAINERS = "Container"  # LimitRangeItem.type
 OF_PODS = "Pod"
 PREEMPTS = "PreemptLowerPriority"
-PREEMPTS_NEVER = "Never"
 
 Amounts = Mapping[str, WrittenQuantity]
 

@@ -17,8 +17,6 @@ from webhook.core.api.requirements import Requirement, SelectorError, checked_re
 from webhook.core.api.types import DOES_NOT_EXIST, EQUALS, EXISTS, IN, NOT_IN, LabelSelector
 
 _OF_LABELS = frozenset({IN, NOT_IN, EXISTS, DOES_NOT_EXIST})
-
-
 _KEY = attrgetter("key")
 
 

@@ -26,7 +26,8 @@ from webhook.core.changes.change import (
 from webhook.core.index.key_suggestions import closest_node_key, meant_by
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.cycle import Cycle, decide
-from webhook.core.scheduler.plugins.pod_topology_spread import CountedConstraints, DomainCounts
+from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts
+from webhook.core.scheduler.plugins.spread_constraints import CountedConstraints
 from webhook.core.scheduler.problem import Problem
 
 # The largest maxSkew in the API. It limits nothing.

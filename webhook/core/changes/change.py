@@ -7,7 +7,7 @@ from msgspec.structs import fields, replace
 
 from webhook.core.api.types import HONOR, LabelSelector, SpreadConstraint
 from webhook.core.apiserver.validation import soft_fields
-from webhook.core.scheduler.plugins.pod_topology_spread import Constraint
+from webhook.core.scheduler.plugins.spread_constraints import Constraint
 from webhook.core.workloads.workload import Template
 
 NODE_TAINTS_POLICY = "nodeTaintsPolicy"

@@ -18,11 +18,13 @@ from webhook.core.explain.obstacles import Obstacle, grouped, obstacles
 from webhook.core.explain.reliefs import BlockingParts, Relief, blocking_parts, reliefs, without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle, decide
+from webhook.core.scheduler.not_evaluated import not_evaluated
 from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
-from webhook.core.scheduler.plugins.pod_topology_spread import CountedConstraints, DomainCounts, count_domains
+from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts, count_domains
+from webhook.core.scheduler.plugins.spread_constraints import CountedConstraints
 from webhook.core.scheduler.plugins.status import Status
-from webhook.core.scheduler.problem import Problem, not_evaluated, take
+from webhook.core.scheduler.problem import Problem, take
 from webhook.core.scheduler.verdict import Cause, Verdict
 from webhook.core.text import constraint_name, segment_of
 

@@ -25,7 +25,7 @@ from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.placement.simulation import always_fits, one_order
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, free_resources
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
-from webhook.core.scheduler.plugins.pod_topology_spread import CountedConstraints
+from webhook.core.scheduler.plugins.spread_constraints import CountedConstraints
 from webhook.core.scheduler.problem import Problem, may_preempt
 from webhook.core.scheduler.verdict import Cause
 

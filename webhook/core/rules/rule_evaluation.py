@@ -87,8 +87,6 @@ _ASKED_AGAIN: Mapping[AskedAgain, tuple[_Family, ...]] = {
     when: tuple(each for each in _FAMILIES if all(rule.asked_again is when for rule in each.rules))
     for when in AskedAgain
 }
-
-
 _RECOUNTING = frozenset(rule.id for rule in RULES if rule.recounts)
 
 

@@ -23,7 +23,8 @@ from webhook.core.index.pods import Counts
 from webhook.core.scan.scan_context import ScanContext, next_pods, stands_for
 from webhook.core.scan.scanned import ActualSkew, Origin
 from webhook.core.scheduler.cycle import Cycle
-from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, DomainCounts
+from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts
+from webhook.core.scheduler.plugins.spread_constraints import Constraint
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.workload import Workload, compiled, namespace_of, selector_of
 

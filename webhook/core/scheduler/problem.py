@@ -9,80 +9,45 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api import gates
-from webhook.core.api.admission_objects import PREEMPTS_NEVER
 from webhook.core.api.resources import PodRequest, incoming_request, is_extended
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod
-from webhook.core.api.version import RECORDED, KubernetesVersion
-from webhook.core.apiserver.admission_plugins import LIMIT_RANGE, PRIORITY_CLASS, RUNTIME_CLASS
+from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.nodes import NodeView
 from webhook.core.index.overlay import with_pods
 from webhook.core.index.pod_extras import HostPort, host_ports
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.scheduler.plugins import pod_topology_spread
-from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, Neighbours, count_neighbours
+from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY
+from webhook.core.scheduler.plugins.neighbours import Neighbours, count_neighbours
 from webhook.core.scheduler.plugins.node_affinity import NODE_AFFINITY
 from webhook.core.scheduler.plugins.node_name import NODE_NAME
 from webhook.core.scheduler.plugins.node_ports import NODE_PORTS
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, FreeResources, free_resources
 from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
-from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, CountedConstraints, SpreadDefaults
+from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD
+from webhook.core.scheduler.plugins.spread_constraints import (
+    SYSTEM_DEFAULTS,
+    CountedConstraints,
+    SpreadDefaults,
+    count_constraints,
+)
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volume_restrictions import VOLUME_RESTRICTIONS
 from webhook.core.scheduler.plugins.volume_zone import VOLUME_ZONE
-from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES, Storage, copy_storage
+from webhook.core.scheduler.plugins.volumes import Storage, copy_storage
 from webhook.core.scheduler.profile import DefaultingType, SchedulerProfile
 
 # The default filters in the scheduler's order since 1.37.
 FILTERS = (
     *(NODE_NAME, NODE_UNSCHEDULABLE, TAINT_TOLERATION, NODE_AFFINITY, NODE_PORTS),
     *(NODE_RESOURCES_FIT, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE),
-    *(pod_topology_spread.POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY),
+    *(POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY),
 )
-# Default filters that are not evaluated: plugin -> its input. Source: pkg/scheduler/apis/config/v1/default_plugins.go.
-OTHER_FILTERS: Mapping[str, str] = {
-    "DynamicResources": "resource claims, and device classes that provide extended resources",
-    "NodeDeclaredFeatures": "node features needed by the pod",
-}
-# Facts of kube-scheduler unknown at admission or missing from the index: key -> the part not evaluated.
-NOT_EVALUATED: Mapping[str, str] = {
-    "SchedulerConfiguration": "disabled plugins, added node affinity, ignored resources, extenders",
-    "SchedulingGates": "kube-scheduler skips a pod with scheduling gates",
-    "PodGroup": "kube-scheduler places all pods of a PodGroup or none, in a fixed order, within the group's topology",
-    **OTHER_FILTERS,
-    "CSIStorageCapacity": "free capacity of storage drivers",
-    "VolumeAttachment": "volumes attached to a node without a pod",
-    "CSIDriver": "storage drivers that must be installed on the node",
-    "SchedulerExtenders": "extenders and third-party plugins",
-}
-# The same for kube-apiserver's additions to a new pod. Most clusters' views include the first three.
-NOT_ADMITTED: Mapping[str, str] = {
-    LIMIT_RANGE: "the namespace's default requests and limits for a new pod",
-    PRIORITY_CLASS: "priority and preemption of a new pod",
-    RUNTIME_CLASS: "overhead, nodes and tolerations from the runtime class of a new pod",
-    "AdmissionPlugins": "quota, other webhooks and policies for a new pod",
-}
 
 
+_PREEMPTS_NEVER = "Never"  # the preemptionPolicy of a pod
 _NO_CONSTRAINTS, _NO_RESOURCES = CountedConstraints(), FreeResources({}, {}, {})
-
-
-def not_evaluated(problem: "Problem") -> tuple[str, ...]:
-    """List the keys of ``NOT_EVALUATED`` that could change the verdict on this pod."""
-    pod, profile, storage = problem.pod, problem.profile, problem.storage
-    spec = pod.pod_spec
-    extended = any("/" in name for name, _ in incoming_request(pod, RECORDED).amounts)
-    concerns = {
-        "SchedulerConfiguration": profile is None,
-        "SchedulingGates": bool(spec.scheduling_gates),
-        "PodGroup": spec.scheduling_group is not None,
-        "DynamicResources": bool(spec.resource_claims) or extended,
-        "NodeDeclaredFeatures": bool(spec.host_network) and spec.host_users is False,
-        **{kind: kind in storage.unknown for kind in DRIVER_RESOURCES},
-        "SchedulerExtenders": profile is not None,
-    }
-    return tuple(name for name, concerned in concerns.items() if concerned)
 
 
 class Problem(Struct, frozen=True):
@@ -162,10 +127,8 @@ def _take(
         pod=pod,
         version=version,
         nodes=index.nodes.view(),
-        hard=pod_topology_spread.count_constraints(pod, DO_NOT_SCHEDULE, index, defaults, version),
-        soft=_NO_CONSTRAINTS
-        if lasting
-        else pod_topology_spread.count_constraints(pod, SCHEDULE_ANYWAY, index, defaults, version),
+        hard=count_constraints(pod, DO_NOT_SCHEDULE, index, defaults, version),
+        soft=_NO_CONSTRAINTS if lasting else count_constraints(pod, SCHEDULE_ANYWAY, index, defaults, version),
         request=request,
         resources=_NO_RESOURCES if lasting else free_resources(request, index),
         ports=ports,
@@ -211,7 +174,7 @@ def may_preempt(pod: Pod) -> bool:
 
     Source: defaultpreemption/default_preemption.go ``PodEligibleToPreemptOthers``.
     """
-    return _priority(pod) > 0 and pod.pod_spec.preemption_policy != PREEMPTS_NEVER
+    return _priority(pod) > 0 and pod.pod_spec.preemption_policy != _PREEMPTS_NEVER
 
 
 def _priority(pod: Pod) -> int:

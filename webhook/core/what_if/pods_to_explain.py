@@ -23,7 +23,7 @@ from webhook.core.index.owners import controller_kind, controllers, has_same_tem
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import decide
-from webhook.core.scheduler.plugins.inter_pod_affinity import widened_terms
+from webhook.core.scheduler.plugins.neighbours import widened_terms
 from webhook.core.text import listed, one_line, plural
 from webhook.core.what_if.refused import Refused, refused
 from webhook.core.what_if.sources import add_owners

@@ -11,7 +11,7 @@ from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.default_selector import default_selector
-from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, SpreadDefaults
+from webhook.core.scheduler.plugins.spread_constraints import SYSTEM_DEFAULTS, SpreadDefaults
 from webhook.core.scheduler.plugins.status import OK, Status
 from webhook.core.scheduler.problem import take
 

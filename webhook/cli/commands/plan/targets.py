@@ -34,7 +34,7 @@ from webhook.core.groups.reading import GroupError, describes_cluster, read_conf
 from webhook.core.groups.status.members import GroupMember, duplicate_shards, shards_in_cluster
 from webhook.core.groups.zone_pin import split_pin
 from webhook.core.index.nodes import NodeView
-from webhook.core.scheduler.problem import NOT_EVALUATED
+from webhook.core.scheduler.not_evaluated import NOT_EVALUATED
 from webhook.core.text import one_line
 from webhook.core.what_if.sources import ReplicatedSource, sources_of
 from webhook.core.workloads.kinds import DEPLOYMENT, REPLICA_SET, STATEFUL_SET, group_kind

@@ -14,7 +14,8 @@ from webhook.core.index.label_column import Column
 from webhook.core.placement.proofs.bounds import DomainState, SkewLimit, addable, reachable_minimum
 from webhook.core.placement.proofs.host_bounds import Zone, addable_on_hosts
 from webhook.core.placement.proofs.workload_problem import MAX_HOME_DOMAINS, CandidateNodes, CountedConstraint
-from webhook.core.scheduler.plugins.pod_topology_spread import CountedConstraints, DomainCounts, count_domains
+from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts, count_domains
+from webhook.core.scheduler.plugins.spread_constraints import CountedConstraints
 from webhook.core.scheduler.problem import Problem
 
 

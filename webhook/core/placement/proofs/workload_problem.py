@@ -35,7 +35,8 @@ from webhook.core.scheduler.plugins import inter_pod_affinity
 from webhook.core.scheduler.plugins.node_name import NODE_NAME
 from webhook.core.scheduler.plugins.node_resources_fit import scarce_amounts
 from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE
-from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, EligibleNodes
+from webhook.core.scheduler.plugins.pod_topology_spread import EligibleNodes
+from webhook.core.scheduler.plugins.spread_constraints import Constraint
 from webhook.core.scheduler.plugins.status import PluginResult, StatusOfNodes
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volume_zone import VOLUME_ZONE

@@ -7,28 +7,21 @@ A node admits the incoming pod if this holds for every hard constraint, in the n
 Matching pods are in the pod's namespace, are not terminating, and run on nodes with the keys of all hard constraints
 and within the constraint's node policies. The domains of those nodes are eligible, even without a matching pod.
 
-A pod without constraints gets the cluster's default constraints. The scheduler deduces their selector
-(`default_selector`).
+`spread_constraints` parses the constraints and counts the pods by node.
 
-Source: kube-scheduler podtopologyspread common.go, filtering.go, scoring.go; plugins/helper/spread.go.
+Source: kube-scheduler podtopologyspread common.go, filtering.go, scoring.go.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from webhook.core.api import gates
-from webhook.core.api.requirements import SelectorError
-from webhook.core.api.selectors import Selector, compile_selector, selector_from_labels
-from webhook.core.api.types import HONOR, IGNORE, Pod, SpreadConstraint
-from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.types import HONOR
 from webhook.core.index import node_sets
 from webhook.core.index.label_column import Column
 from webhook.core.index.nodes import NodeView
 from webhook.core.index.pods import Counts
-from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.scheduler.plugins.default_selector import default_selector
+from webhook.core.scheduler.plugins.spread_constraints import Constraint, CountedConstraints
 from webhook.core.scheduler.plugins.status import (
     OK,
     PASSES,
@@ -38,7 +31,6 @@ from webhook.core.scheduler.plugins.status import (
     unresolvable,
     unschedulable,
 )
-from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS
 
 POD_TOPOLOGY_SPREAD = "PodTopologySpread"
 MISSING_LABEL = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
@@ -46,64 +38,6 @@ TOO_SKEWED = unschedulable("node(s) didn't match pod topology spread constraints
 
 # Upstream's minimum without any domain (MaxInt32). It matters only for minDomains below 1.
 _NO_DOMAIN = 2**31 - 1
-
-
-class SpreadDefaults(Struct, frozen=True):
-    """The cluster's default constraints.
-
-    Attributes:
-        system: Whether these are kube-scheduler's built-in constraints. They only score. Only with them, a node without
-            a
-            topology key gets a score.
-
-    Source: plugin.go ``defaultConstraints``, ``systemDefaulted``.
-    """
-
-    constraints: tuple[SpreadConstraint, ...]
-    system: bool = False
-
-
-SYSTEM_DEFAULTS = SpreadDefaults(SYSTEM_CONSTRAINTS, system=True)
-
-
-class Constraint(Struct, frozen=True):
-    """A parsed and compiled constraint, with defaults filled in. Source: common.go ``topologySpreadConstraint``."""
-
-    max_skew: int
-    topology_key: str
-    selector: Selector
-    min_domains: int = 1  # absent: one domain is enough
-    node_affinity_policy: str = HONOR
-    node_taints_policy: str = IGNORE
-
-
-class CountedConstraints(Struct, frozen=True):
-    """A pod's hard or soft constraints, and the pods that match each of them.
-
-    Attributes:
-        counts: For each constraint, the matching pods by slot. Slots of deleted nodes are possible.
-        require_all: Whether nodes without one of the keys get no score.
-        error: The error about an invalid selector. It fails the whole attempt.
-    """
-
-    constraints: tuple[Constraint, ...] = ()
-    counts: tuple[Counts, ...] = ()
-    require_all: bool = True
-    error: str = ""
-
-    def with_nominated(self, slot: int, pods: int) -> "CountedConstraints":
-        """Add this number of nominated pods of the namespace on a node.
-
-        Upstream counts nominated pods for a constraint with an empty selector, even in releases where it counts no
-        existing pods.
-
-        Source: filtering.go ``updateWithPod``.
-        """
-        counts = tuple(
-            {slot: pods} if constraint.selector.empty and pods and not existing else existing
-            for constraint, existing in zip(self.constraints, self.counts, strict=True)
-        )
-        return replace(self, counts=counts)
 
 
 class DomainCounts(Struct, frozen=True):
@@ -158,76 +92,6 @@ class EligibleNodes(Struct, frozen=True):
         if constraint.node_taints_policy == HONOR:
             with_keys &= self.tolerated
         return with_keys
-
-
-def count_constraints(
-    pod: Pod, action: str, index: ReadOnlyIndex, defaults: SpreadDefaults, version: KubernetesVersion
-) -> CountedConstraints:
-    """Count the pods that match the pod's constraints. Without own constraints, use the cluster's defaults.
-
-    ``action`` is the whenUnsatisfiable of the constraints to count.
-
-    Source: plugin.go ``getConstraints``; common.go ``buildDefaultConstraints``.
-    """
-    namespace, labels = pod.meta.namespace, pod.labels
-    own = pod.pod_spec.constraints
-    try:
-        constraints = _parsed(own or defaults.constraints, labels, action)
-    except SelectorError as error:
-        source = "obtaining pod's hard" if own else "setting default hard"
-        return CountedConstraints(error=f"{source} topology spread constraints: {error.text(version)}")
-    if constraints and not own:
-        selector = default_selector(pod.meta, namespace, index)
-        # Without a Service or controller the deduced selector is empty, and would count every pod.
-        if selector.empty:
-            return CountedConstraints()
-        constraints = tuple(replace(constraint, selector=selector) for constraint in constraints)
-    # Zone and host constraints usually share a selector, so it is counted once.
-    counts: dict[Selector, Counts] = {}
-    for constraint in constraints:
-        selector = constraint.selector
-        if selector not in counts:
-            skipped = selector.nothing or (selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(version))
-            counts[selector] = {} if skipped else index.pods.count(namespace, selector)
-    return CountedConstraints(
-        constraints=constraints,
-        counts=tuple(counts[constraint.selector] for constraint in constraints),
-        require_all=bool(own) or not defaults.system,
-    )
-
-
-def _parsed(written: Sequence[SpreadConstraint], labels: Mapping[str, str], action: str) -> tuple[Constraint, ...]:
-    """Parse the constraints with this whenUnsatisfiable. Source: common.go ``filterTopologySpreadConstraints``."""
-    parsed = []
-    for constraint in written:
-        if constraint.when_unsatisfiable != action:
-            continue
-        parsed.append(
-            Constraint(
-                max_skew=constraint.max_skew or 0,
-                topology_key=constraint.topology_key or "",
-                selector=counting_selector(constraint, labels),
-                min_domains=1 if constraint.min_domains is None else constraint.min_domains,
-                node_affinity_policy=HONOR
-                if constraint.node_affinity_policy is None
-                else constraint.node_affinity_policy,
-                node_taints_policy=IGNORE if constraint.node_taints_policy is None else constraint.node_taints_policy,
-            )
-        )
-    return tuple(parsed)
-
-
-def counting_selector(written: SpreadConstraint, labels: Mapping[str, str]) -> Selector:
-    """Return the selector merged from labelSelector, and from matchLabelKeys with the pod's labels.
-
-    Source: common.go ``filterTopologySpreadConstraints``, ``mergeLabelSetWithSelector``.
-    """
-    selector = compile_selector(written.selector)
-    keys = {key: labels[key] for key in written.match_label_keys or () if key in labels}
-    # Keys narrow a selection, and a null selector selects nothing.
-    if keys and not selector.nothing:
-        selector = selector_from_labels(keys).joined(selector.requirements)
-    return selector
 
 
 def count_domains(

@@ -16,7 +16,8 @@ from msgspec import Struct
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index import node_sets
 from webhook.core.index.pods import Counts
-from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, CountedConstraints, EligibleNodes
+from webhook.core.scheduler.plugins.pod_topology_spread import EligibleNodes
+from webhook.core.scheduler.plugins.spread_constraints import Constraint, CountedConstraints
 
 MAX_NODE_SCORE = 100  # kube-scheduler framework/interface.go MaxNodeScore
 # Upstream's mark of nodes without a score. It also mistakes a raw score of -1 for this mark.

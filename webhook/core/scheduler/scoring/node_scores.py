@@ -20,7 +20,8 @@ from webhook.core.index.affinity_terms import preferred_terms, resolve_term
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle
-from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, pods_meeting_all, with_namespaces
+from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY
+from webhook.core.scheduler.plugins.neighbours import pods_meeting_all, with_namespaces
 from webhook.core.scheduler.plugins.node_affinity import NODE_AFFINITY
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD
