@@ -33,9 +33,7 @@ OURS = {
     "scheduler/plugins/node_selection.py": {"settled_nodes", "nodes_selected"},  # what rules and volumes ask
     "scheduler/not_evaluated.py": {"not_evaluated"},  # what is missing here
     "scheduler/problem.py": {"take_lasting"},  # a part of what upstream takes
-    "workloads/controller_labels.py": {  # what rules ask, and made-up values
-        *("may_be_added", "may_be_added_to", "may_be_created_with", "placeholder", "is_placeholder", "name_of"),
-    },
+    "workloads/labels_at_creation.py": {"placeholder", "is_placeholder", "name_of"},  # made-up values
 }
 
 

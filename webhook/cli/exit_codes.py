@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from enum import IntEnum
 
-from webhook.core.text import did_you_mean
+from webhook.core.spelling import did_you_mean
 
 
 class Exit(IntEnum):

@@ -14,7 +14,7 @@ import click
 
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.extras import missing_extra
-from webhook.core.text import did_you_mean
+from webhook.core.spelling import did_you_mean
 
 _COMMANDS: Mapping[str, str] = {
     "check": "webhook.cli.commands.check.command",

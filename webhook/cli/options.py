@@ -21,7 +21,7 @@ from webhook.cli.terminal import print_message
 from webhook.core.api.version import ANNOUNCED, RECORDED, SUPPORTED, KubernetesVersion
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.rules.rule_set import BY_ID
-from webhook.core.text import did_you_mean
+from webhook.core.spelling import did_you_mean
 from webhook.report.documents import ReportApi
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from webhook.config.document import ConfigDocument
 from webhook.config.faults import MAX_SHOWN_CHARS, ConfigFault, Path, render_path, shown
-from webhook.core.text import did_you_mean
+from webhook.core.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError

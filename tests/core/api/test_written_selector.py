@@ -1,17 +1,15 @@
 import msgspec
 import pytest
 
+from webhook.core.api.selector_text import pairs_text, requirement_in_words, short_text
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.written_selector import (
     has_conditions,
     is_refused,
-    pairs_text,
-    requirement_in_words,
     requirements,
     selected_keys,
     selector_as_json,
-    short_text,
     without_key,
 )
 

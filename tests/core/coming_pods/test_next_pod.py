@@ -10,7 +10,7 @@ from webhook.core.coming_pods.next_pod import PodSource, after_admission, next_p
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason
 from webhook.core.policy.policy import Policy
-from webhook.core.workloads.controller_labels import NOT_YET_KNOWN, is_placeholder, labels_at_creation
+from webhook.core.workloads.labels_at_creation import NOT_YET_KNOWN, is_placeholder, labels_at_creation
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import namespace_of
 

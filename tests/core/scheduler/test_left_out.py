@@ -24,7 +24,9 @@ def test_the_page_says_whom_each_entry_matters_for():
 
 
 def test_a_filter_that_is_evaluated_is_not_left_out_as_well():
-    assert {*FILTERS} & {*NOT_EVALUATED} == set(), "take it out of OTHER_FILTERS in webhook/core/scheduler/not_evaluated.py"
+    assert {*FILTERS} & {*NOT_EVALUATED} == set(), (
+        "take it out of OTHER_FILTERS in webhook/core/scheduler/not_evaluated.py"
+    )
     assert sorted(CONFIGURABLE_FILTERS) == sorted({*FILTERS, *OTHER_FILTERS})
 
 

@@ -24,7 +24,8 @@ from webhook.cli.options import output_option, review_options
 from webhook.cli.terminal import Json, print_faults, print_results, print_values
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import BY_ID
-from webhook.core.text import did_you_mean, one_line, plural
+from webhook.core.spelling import did_you_mean
+from webhook.core.text import one_line, plural
 from webhook.core.workloads.kind_fields import has_template
 from webhook.manifests.reading.documents import InputDocument, InputFault
 from webhook.manifests.reading.files import read_files

@@ -30,15 +30,6 @@ from webhook.core.index.pod_admission import facts_for
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.lookup import profile_for
 from webhook.core.scheduler.problem import Problem, take
-from webhook.core.workloads.controller_labels import (
-    NOT_YET_KNOWN,
-    is_placeholder,
-    job_of,
-    labels_at_creation,
-    name_of,
-    ordinal_labels,
-    placeholder,
-)
 from webhook.core.workloads.kinds import (
     CRON_JOB,
     JOB,
@@ -47,6 +38,15 @@ from webhook.core.workloads.kinds import (
     STATEFUL_SET,
     group_kind,
     native_version,
+)
+from webhook.core.workloads.labels_at_creation import (
+    NOT_YET_KNOWN,
+    is_placeholder,
+    job_of,
+    labels_at_creation,
+    name_of,
+    ordinal_labels,
+    placeholder,
 )
 from webhook.core.workloads.workload import Template, Workload
 

@@ -10,12 +10,13 @@ from msgspec import Struct
 from webhook.core.api.node_selectors import NodeTerm, RequiredNodes, compile_node_selector
 from webhook.core.api.requirements import Requirement
 from webhook.core.api.resources import PODS
+from webhook.core.api.selector_text import requirement_in_words
 from webhook.core.api.selectors import Selector
 from webhook.core.api.storage import PersistentVolume
 from webhook.core.api.tolerations import first_untolerated
 from webhook.core.api.types import Taint, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
-from webhook.core.api.written_selector import requirement_in_words
+from webhook.core.constraint_names import constraint_name, segment_of
 from webhook.core.explain.filter_words import PARTS
 from webhook.core.index import node_sets
 from webhook.core.index.affinity_terms import Term
@@ -43,7 +44,7 @@ from webhook.core.scheduler.plugins.volume_zone import VOLUME_ZONE, zone_labels
 from webhook.core.scheduler.plugins.volumes import claim_name, reachable_from
 from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.verdict import Verdict
-from webhook.core.text import constraint_name, listed, segment_of
+from webhook.core.text import listed
 
 _NAMES = 2  # The most pods or claims named in a text.
 

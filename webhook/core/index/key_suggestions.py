@@ -2,7 +2,7 @@
 
 from webhook.core.api.well_known import ARCH, HOSTNAME, INSTANCE_TYPE, OS, REGION, SUCCESSORS, ZONE
 from webhook.core.index.nodes import NodeView
-from webhook.core.text import nearest
+from webhook.core.spelling import nearest
 
 _SLIPS = 2  # wrong letters; ``host`` and ``zone`` differ by three, so with three a correct key would look misspelt
 # Clusters in one location lack these labels, but also run manifests written for larger clusters.

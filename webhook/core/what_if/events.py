@@ -17,7 +17,8 @@ from webhook.core.api.well_known import CORDON_TAINT, FILTERING_EFFECTS, HOSTNAM
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.owners import controller_kind
-from webhook.core.text import did_you_mean, listed, quoted
+from webhook.core.spelling import did_you_mean
+from webhook.core.text import listed, quoted
 from webhook.core.what_if.evictions import evict, evictable_pods, intolerant_pods, is_replaced
 from webhook.core.workloads.kinds import traits
 

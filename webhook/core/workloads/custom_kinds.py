@@ -1,12 +1,11 @@
 """Paths of pod templates and constraints in custom resources.
 
-In a path, ``[*]`` is every entry of a list and ``*`` every value of a map.
+`layout_paths` reads the paths.
 
 Source: the CRDs of the projects named in `kinds` and `operators`.
 """
 
 import re
-from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -97,63 +96,6 @@ def configured_layout(api_version: str, kind: str, embedded: tuple[EmbeddedKind,
             site = Site(own.template_path or "", own.replicas_path, bare_path, own.pod_labels)
             return Layout((site,), selector=own.selector_path, whole=not bare_path)
     return None
-
-
-def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, object]]:
-    """Yield each place of a path with wildcards: its path, its value, and the entry of the last wildcard."""
-    frontier: list[tuple[tuple[str, ...], object, object]] = [((), value, value)]
-    for name, many in _steps(path):
-        frontier = [
-            ((*at, step), child, child if many else entry)
-            for at, here, entry in frontier
-            for step, child in _children(here, name, many=many)
-        ]
-    return iter(frontier)
-
-
-def path_matches(path: str, steps: tuple[str, ...]) -> bool:
-    """Whether a path with wildcards includes the place at ``steps``. The step to a list item is ``[0]``."""
-    names = [*_steps(path)]
-    return len(names) == len(steps) and all(
-        step == name or (many and step.startswith("[") == (name == "[]"))
-        for (name, many), step in zip(names, steps, strict=True)
-    )
-
-
-def _steps(path: str) -> Iterator[tuple[str, bool]]:
-    for segment in path.split(".") if path else ():
-        if segment == "*":
-            yield "", True
-        elif segment.endswith("[*]"):
-            yield segment.removesuffix("[*]"), False
-            yield "[]", True
-        else:
-            yield segment, False
-
-
-def _children(here: object, name: str, *, many: bool) -> Iterator[tuple[str, object]]:
-    if many and name == "[]":
-        if isinstance(here, list):
-            yield from ((f"[{index}]", child) for index, child in enumerate(here))
-    elif isinstance(here, dict):
-        if many:
-            yield from ((key if key.isalnum() else f"[{key}]", child) for key, child in here.items())
-        elif name in here:
-            yield name, here[name]
-
-
-def value_at_layout_path(value: object, path: str | None) -> object:
-    """Return the value at a path of field names without wildcards. None if absent.
-
-    For list items and keys with dots, use `json_edits.value_at`.
-    """
-    if path is None:
-        return None
-    for name in path.split("."):
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name)
-    return value
 
 
 def holds_chart_values(api_version: str, kind: str) -> bool:

@@ -21,15 +21,7 @@ from webhook.core.apiserver.go_json import ERROR_CHARACTERS, go_type, is_plain
 from webhook.core.budget import check_time
 from webhook.core.decoders import converted, decoder_of
 from webhook.core.workloads import built_in_objects
-from webhook.core.workloads.custom_kinds import (
-    CONSTRAINTS,
-    EmbeddedKind,
-    Layout,
-    Site,
-    configured_layout,
-    value_at_layout_path,
-    walk,
-)
+from webhook.core.workloads.custom_kinds import CONSTRAINTS, EmbeddedKind, Layout, Site, configured_layout
 from webhook.core.workloads.kind_fields import layout_of
 from webhook.core.workloads.kinds import (
     BUILT_IN_KINDS,
@@ -43,6 +35,7 @@ from webhook.core.workloads.kinds import (
     group_kind,
     traits,
 )
+from webhook.core.workloads.layout_paths import value_at_layout_path, walk
 from webhook.core.workloads.operators import FILLS, OperatorConstraint, SiblingFields
 from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, Workload
 

@@ -22,7 +22,7 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.field_errors import FieldError
 from webhook.core.apiserver.pod_defaults import merged_term
 from webhook.core.apiserver.validation import keys_in_both, label_errors, validate_constraints
-from webhook.core.workloads.controller_labels import labels_at_creation
+from webhook.core.workloads.labels_at_creation import labels_at_creation
 from webhook.core.workloads.reading import takes_any_template
 from webhook.core.workloads.workload import Template, Workload
 

@@ -11,8 +11,9 @@ import msgspec
 
 from webhook.core.json_edits import Edit, applied, written_path
 from webhook.core.text import with_article
-from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, holds_chart_values, may_hold_constraints, walk
+from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, holds_chart_values, may_hold_constraints
 from webhook.core.workloads.kinds import group_kind
+from webhook.core.workloads.layout_paths import walk
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.go_yaml import Json, read_document
 from webhook.manifests.reading.manifest import Manifest

@@ -5,7 +5,7 @@ from build import index, node
 from manifest import decide, examined, findings, said, workload
 
 from webhook.core.index.key_suggestions import meant_by
-from webhook.core.text import did_you_mean, nearest
+from webhook.core.spelling import did_you_mean, nearest
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from webhook.answers.explained import AnsweredQuestion
 from webhook.cli.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.cli.layout import WIDTH, wrapped
-from webhook.core.api.written_selector import requirement_in_words
+from webhook.core.api.selector_text import requirement_in_words
 from webhook.core.explain.cause_text import (
     cause_summary,
     counted_pods_text,

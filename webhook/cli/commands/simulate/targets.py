@@ -24,10 +24,10 @@ from webhook.core.index.readers import decode_or_none
 from webhook.core.what_if.events import WhatIf
 from webhook.core.what_if.run import Targets
 from webhook.core.what_if.sources import ReplicatedSource, add_owners, sources_in_cluster, sources_of
-from webhook.core.workloads.controller_labels import NOT_YET_KNOWN
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kind_fields import has_template
 from webhook.core.workloads.kinds import POD, group_kind
+from webhook.core.workloads.labels_at_creation import NOT_YET_KNOWN
 from webhook.core.workloads.reading import read_meta
 from webhook.manifests.reading.files import File, read_files
 from webhook.manifests.reading.manifest import Manifest

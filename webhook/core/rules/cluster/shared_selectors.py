@@ -7,9 +7,10 @@ from itertools import combinations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from webhook.core.api.selector_text import pairs_text
 from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.types import EQUALS, LabelSelector, Pod
-from webhook.core.api.written_selector import has_conditions, pairs_text
+from webhook.core.api.written_selector import has_conditions
 from webhook.core.changes.candidates import change_problem
 from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
 from webhook.core.groups.reading import memberships

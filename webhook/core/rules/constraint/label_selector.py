@@ -9,15 +9,9 @@ from functools import partial
 from webhook.core.api import gates
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.requirements import Requirement
+from webhook.core.api.selector_text import pairs_text, short_text
 from webhook.core.api.types import LabelSelector
-from webhook.core.api.written_selector import (
-    as_requirement,
-    has_conditions,
-    is_refused,
-    pairs_text,
-    requirements,
-    short_text,
-)
+from webhook.core.api.written_selector import as_requirement, has_conditions, is_refused, requirements
 from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
@@ -35,7 +29,8 @@ from webhook.core.rules.frame.rule import (
 )
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
-from webhook.core.workloads.controller_labels import known_label_values, may_be_added
+from webhook.core.workloads.controller_labels import may_be_added
+from webhook.core.workloads.labels_at_creation import known_label_values
 from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_text import flow
 

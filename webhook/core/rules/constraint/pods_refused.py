@@ -19,8 +19,9 @@ from webhook.core.rules.frame.fixes import Fix, all_of, changes
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
-from webhook.core.workloads.controller_labels import is_placeholder, labels_at_creation, may_be_created_with
+from webhook.core.workloads.controller_labels import may_be_created_with
 from webhook.core.workloads.kinds import POD, POD_TEMPLATE, STATEFUL_SET
+from webhook.core.workloads.labels_at_creation import is_placeholder, labels_at_creation
 from webhook.core.workloads.reading import reaches_template, takes_any_template
 from webhook.core.workloads.refused_pods import Refusal, refusals, terms_with_label_keys
 from webhook.core.workloads.workload import Template, Workload

@@ -17,18 +17,18 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.as_written import Written
 from webhook.core.rules.frame.field_names import intended_field
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, Rule, RuleAnswer, Severity
-from webhook.core.text import nearest, one_line, quoted, with_article
+from webhook.core.spelling import nearest
+from webhook.core.text import one_line, quoted, with_article
 from webhook.core.workloads.custom_kinds import (
     CONSTRAINTS,
     VALUES_KIND,
     configured_layout,
     holds_chart_values,
     may_hold_constraints,
-    path_matches,
-    value_at_layout_path,
 )
 from webhook.core.workloads.kind_fields import constraint_paths, has_template
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, KINDS
+from webhook.core.workloads.layout_paths import path_matches, value_at_layout_path
 from webhook.core.workloads.operators import OPERATOR_LAYOUTS
 from webhook.core.workloads.reading import read_meta
 from webhook.core.yaml_text import flow

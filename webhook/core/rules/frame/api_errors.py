@@ -17,7 +17,8 @@ from webhook.core.json_edits import Edit, value_at
 from webhook.core.rules.frame.counted_pods import own_labels
 from webhook.core.rules.frame.fixes import Fix, changes, redundant
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.text import nearest, one_line, together
+from webhook.core.spelling import nearest
+from webhook.core.text import one_line, together
 from webhook.core.yaml_text import flow, flow_scalar, one_field
 
 UNREAD_TEMPLATE = Reason("template (kube-apiserver does not validate it while spec.selector is invalid)")

@@ -14,7 +14,7 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.go_json import go_type, is_plain
-from webhook.core.text import nearest
+from webhook.core.spelling import nearest
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
 
 CONSTRAINT_FIELDS = frozenset(SpreadConstraint.__struct_encode_fields__)

@@ -30,8 +30,9 @@ from webhook.core.rules.placement.frame.remedies import Remedy, fix_of
 from webhook.core.scheduler.problem import may_preempt
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import plural
-from webhook.core.workloads.controller_labels import labels_at_creation, may_be_created_with
+from webhook.core.workloads.controller_labels import may_be_created_with
 from webhook.core.workloads.kinds import JOB
+from webhook.core.workloads.labels_at_creation import labels_at_creation
 from webhook.core.workloads.workload import Template, namespace_of
 from webhook.core.yaml_text import one_field
 
