@@ -60,7 +60,6 @@ class Reason(Struct, frozen=True):
         return Reason(f"{question} is {self.text}", self.kind)
 
 
-TOO_LONG = Reason("a review of more than 7 MiB", Missing.IMMENSE)
 OVERLOADED = frozenset({Missing.TOO_COSTLY, Missing.BUSY})
 """Reasons if no process had time for a costly object."""
 OF_SIZE = OVERLOADED | {Missing.TOO_LARGE, Missing.IMMENSE}

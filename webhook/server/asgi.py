@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from webhook import admission
 from webhook.admission import CALLER_SECONDS, ReviewAnswer, Route
 from webhook.admission_request import MAX_REVIEW_BYTES, START_BYTES, ReviewError, decode_review, decode_start
-from webhook.core.budget import TOO_LONG, Budget, Missing
+from webhook.core.budget import Budget, Missing, Reason
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.remote_index import IndexClient, IndexQuestion
 from webhook.core.review.decision import AdmissionRequest, Decision
@@ -55,7 +55,11 @@ _WAITING_SHARE = 0.75
 _LONGEST_SECONDS = 30.0  # a caller's longest wait; it also ends threads left behind by the loop
 
 # The reason of a denial for an unread review, by HTTP status.
-_UNREAD = {408: Missing.BUSY.reason, 413: TOO_LONG, 429: Missing.BUSY.reason}
+_UNREAD = {
+    408: Missing.BUSY.reason,
+    413: Reason("a review of more than 7 MiB", Missing.IMMENSE),
+    429: Missing.BUSY.reason,
+}
 
 _NOBODY = AdmissionRequest(uid="", operation="", group="", version="", kind="")
 _ROUTES: dict[str, Route] = {"/validate": "validate", "/mutate": "mutate"}

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.changes.candidates import Candidates
-from webhook.core.changes.change import Change, value_of, with_changes
+from webhook.core.changes.change import Change, with_changes
 
 HARD, HOST = constraint(ZONE, select="app=web"), constraint(HOSTNAME, select="app=web")
 SOFT = constraint(ZONE, when="ScheduleAnyway", select="app=web")
@@ -128,5 +128,5 @@ def test_what_is_changed():
     assert (wider[0].max_skew, wider[0].min_domains, wider[1]) == (4, None, SOFT)
     narrow = LabelSelector(match_labels={"app": "web"})
     assert with_changes([HARD, SOFT], [Change(0), Change(0, "maxSkew", 1)]) == (SOFT,)
-    assert value_of(with_changes([HARD], [Change(0, "labelSelector", narrow)])[0], "labelSelector") == narrow
+    assert with_changes([HARD], [Change(0, "labelSelector", narrow)])[0].selector == narrow
     assert selector("app=web") == narrow

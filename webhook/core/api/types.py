@@ -25,6 +25,10 @@ DO_NOT_SCHEDULE = "DoNotSchedule"
 SCHEDULE_ANYWAY = "ScheduleAnyway"
 HONOR = "Honor"
 IGNORE = "Ignore"
+# Names of fields of a constraint.
+NODE_TAINTS_POLICY = "nodeTaintsPolicy"
+NODE_AFFINITY_POLICY = "nodeAffinityPolicy"
+WHEN_UNSATISFIABLE = "whenUnsatisfiable"
 
 # Operators of label selectors, node selectors and tolerations. EQUALS is an entry of matchLabels.
 EQUALS = "="

@@ -63,16 +63,13 @@ def required(path: str, detail: str) -> FieldError:
     return FieldError(type=ErrorType.REQUIRED, field=path, detail=detail)
 
 
-def invalid(path: str, value: str | int, detail: str) -> FieldError:
-    """Build the error of ``field.Invalid``. Source: field/errors.go ``Invalid``."""
-    return FieldError(type=ErrorType.INVALID, field=path, bad_value=value, detail=detail)
+def invalid(path: str, value: str | int, detail: str, *, named_in: KubernetesVersion | None = None) -> FieldError:
+    """Build the error of ``field.Invalid``. For a named string type, ``named_in`` is the release.
 
-
-def invalid_named(path: str, value: str, detail: str, version: KubernetesVersion) -> FieldError:
-    """Build the error of ``field.Invalid`` for a named string type. Source: field/errors.go ``Invalid``."""
-    return FieldError(
-        type=ErrorType.INVALID, field=path, bad_value=value, detail=detail, plain=not gates.SHOWS_JSON.holds(version)
-    )
+    Source: field/errors.go ``Invalid``.
+    """
+    plain = named_in is None or not gates.SHOWS_JSON.holds(named_in)
+    return FieldError(type=ErrorType.INVALID, field=path, bad_value=value, detail=detail, plain=plain)
 
 
 def forbidden(path: str, detail: str) -> FieldError:

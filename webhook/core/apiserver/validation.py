@@ -9,7 +9,7 @@ warnings.go; pkg/registry/core/pod strategy.go; k8s.io/apimachinery pkg/apis/met
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -41,7 +41,6 @@ from webhook.core.apiserver.field_errors import (
     duplicate,
     forbidden,
     invalid,
-    invalid_named,
     not_supported,
     required,
 )
@@ -207,20 +206,6 @@ def _match_label_keys(
     yield from keys_in_both(keys, selector, path)
 
 
-def soft_fields(constraint: SpreadConstraint, every: Iterable[SpreadConstraint]) -> Mapping[str, str | None] | None:
-    """Return the fields to set to make a constraint soft. None if the constraint must be removed instead.
-
-    A value of None removes the field. ``every`` are all constraints of the pod. A soft constraint cannot have
-    minDomains, and two soft constraints cannot share a topology key.
-
-    Source: validation.go ``validateMinDomains``, ``ValidateSpreadConstraintNotRepeat``.
-    """
-    if sum(other.topology_key == constraint.topology_key for other in every) > 1:
-        return None
-    fields: dict[str, str | None] = {"whenUnsatisfiable": SCHEDULE_ANYWAY}
-    return fields if constraint.min_domains is None else fields | {"minDomains": None}
-
-
 def keys_in_both(keys: Sequence[str], selector: LabelSelector, path: str) -> Iterator[FieldError]:
     """Yield an error for each key in both matchLabelKeys and the selector. Affinity terms have the same check.
 
@@ -294,7 +279,7 @@ def _requirement_errors(
         if values:
             yield forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
     else:
-        yield invalid_named(f"{path}.operator", requirement.operator, "not a valid selector operator", version)
+        yield invalid(f"{path}.operator", requirement.operator, "not a valid selector operator", named_in=version)
     for fault in key_faults(requirement.key, version):
         yield invalid(f"{path}.key", requirement.key, fault)
     for index, value in enumerate(values):

@@ -12,17 +12,8 @@ from typing import ParamSpec, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.types import LabelSelector, Pod, SpreadConstraint
-from webhook.core.changes.change import (
-    NODE_AFFINITY_POLICY,
-    NODE_TAINTS_POLICY,
-    Change,
-    Changes,
-    hard_after,
-    set_honor,
-    soften,
-    with_changes,
-)
+from webhook.core.api.types import NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY, LabelSelector, Pod, SpreadConstraint
+from webhook.core.changes.change import Change, Changes, hard_after, set_honor, soften, with_changes
 from webhook.core.index.key_suggestions import closest_node_key, meant_by
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.cycle import Cycle, decide

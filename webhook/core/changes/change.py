@@ -1,18 +1,21 @@
 """Describe and apply changes of constraints."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from webhook.core.api.types import HONOR, LabelSelector, SpreadConstraint
-from webhook.core.apiserver.validation import soft_fields
+from webhook.core.api.types import (
+    HONOR,
+    NODE_AFFINITY_POLICY,
+    SCHEDULE_ANYWAY,
+    WHEN_UNSATISFIABLE,
+    LabelSelector,
+    SpreadConstraint,
+)
 from webhook.core.scheduler.plugins.spread_constraints import Constraint
 from webhook.core.workloads.workload import Template
 
-NODE_TAINTS_POLICY = "nodeTaintsPolicy"
-NODE_AFFINITY_POLICY = "nodeAffinityPolicy"
-WHEN_UNSATISFIABLE = "whenUnsatisfiable"
 _NAMES = {field.encode_name: field.name for field in fields(SpreadConstraint)}
 
 
@@ -42,19 +45,33 @@ class Change(Struct, frozen=True):
         """Whether the constraint no longer rejects nodes."""
         return self.field in ("", WHEN_UNSATISFIABLE)
 
+    def value_before(self, constraints: Sequence[SpreadConstraint]) -> object:
+        """The field's value without the change."""
+        return getattr(constraints[self.index], _NAMES[self.field])
+
 
 Changes = tuple[Change, ...]
 
 
-def value_of(constraint: SpreadConstraint, field: str) -> object:
-    """Read a field by its name in the API."""
-    return getattr(constraint, _NAMES[field])
-
-
 def set_honor(constraints: Sequence[SpreadConstraint], index: int, field: str) -> Changes:
     """Set a node policy to Honor, so only nodes usable by the pod count. No change if it already is Honor."""
-    written = value_of(constraints[index], field) or (HONOR if field == NODE_AFFINITY_POLICY else None)
-    return () if written == HONOR else (Change(index, field, HONOR),)
+    change = Change(index, field, HONOR)
+    written = change.value_before(constraints) or (HONOR if field == NODE_AFFINITY_POLICY else None)
+    return () if written == HONOR else (change,)
+
+
+def soft_fields(constraint: SpreadConstraint, every: Iterable[SpreadConstraint]) -> Mapping[str, str | None] | None:
+    """Return the fields to set for a soft constraint, or None if it must be removed.
+
+    A value of None removes the field. ``every`` are all constraints of the pod: a soft one cannot have minDomains, and
+    two soft ones cannot share a topology key.
+
+    Source: validation.go ``validateMinDomains``, ``ValidateSpreadConstraintNotRepeat``.
+    """
+    if sum(other.topology_key == constraint.topology_key for other in every) > 1:
+        return None
+    fields: dict[str, str | None] = {WHEN_UNSATISFIABLE: SCHEDULE_ANYWAY}
+    return fields if constraint.min_domains is None else fields | {"minDomains": None}
 
 
 def soften(constraints: Sequence[SpreadConstraint], index: int) -> Changes:

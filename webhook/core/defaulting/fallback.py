@@ -12,11 +12,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.types import SCHEDULE_ANYWAY, Pod, PodTemplate, SpreadConstraint
+from webhook.core.api.types import SCHEDULE_ANYWAY, WHEN_UNSATISFIABLE, Pod, PodTemplate, SpreadConstraint
 from webhook.core.api.well_known import FALLBACK_ANNOTATION
 from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.apiserver.validation import validate_constraints
-from webhook.core.changes.change import WHEN_UNSATISFIABLE, Change, Changes, with_changes
+from webhook.core.changes.change import Change, Changes, with_changes
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, skip_reason
 from webhook.core.defaulting.record import Operation, annotation_patch

@@ -21,7 +21,6 @@ from webhook.core.apiserver.field_errors import (
     duplicate,
     forbidden,
     invalid,
-    invalid_named,
     not_supported,
     required,
 )
@@ -152,7 +151,9 @@ def _errors(args: PodTopologySpreadArgs, version: KubernetesVersion) -> Iterator
             "defaultingType", args.defaulting_type, (DefaultingType.SYSTEM, DefaultingType.LIST), version
         )
     elif args.defaulting_type == DefaultingType.SYSTEM and args.constraints:
-        yield invalid_named("defaultingType", DefaultingType.SYSTEM, "when .defaultConstraints are not empty", version)
+        yield invalid(
+            "defaultingType", DefaultingType.SYSTEM, "when .defaultConstraints are not empty", named_in=version
+        )
     earlier: set[tuple[str, str]] = set()
     for index, constraint in enumerate(args.constraints):
         at = f"defaultConstraints[{index}]"

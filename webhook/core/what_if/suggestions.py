@@ -14,7 +14,7 @@ from webhook.core.api.tolerations import first_untolerated
 from webhook.core.api.types import Pod, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES, TAINT_UNSCHEDULABLE
 from webhook.core.changes.candidates import Candidates, PodFix
-from webhook.core.changes.change import Changes, template_with, value_of
+from webhook.core.changes.change import Changes, template_with
 from webhook.core.changes.change_text import changes_text, trade_off
 from webhook.core.coming_pods.missing_pods import all_pods_recreated, missing_pods
 from webhook.core.coming_pods.next_pod import PodSource
@@ -219,7 +219,7 @@ def _loosened(changes: Changes, source: ReplicatedSource, end: Ending) -> Sugges
         text=changes_text(changes, end.after.problem.pod.pod_spec.constraints),
         target=source.title,
         path=f"{path}[{first.index}]" if whole else f"{path}{first.at}",
-        before=None if whole else value_of(constraints[first.index], first.field),
+        before=None if whole else first.value_before(constraints),
         after=None if more else first.value,
         wanted=source.replicas,
         harms=tuple(dict.fromkeys(harm for harm in harms if harm)),

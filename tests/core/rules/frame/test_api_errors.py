@@ -45,8 +45,8 @@ FORBIDS_VALUES = (
     "\"may not be specified when `operator` is 'Exists' or 'DoesNotExist'\")"
 )
 NO_OPERATOR = (
-    "_requirement_errors: invalid_named(f'{path}.operator', requirement.operator, "
-    "'not a valid selector operator', version)"
+    "_requirement_errors: invalid(f'{path}.operator', requirement.operator, "
+    "'not a valid selector operator', named_in=version)"
 )
 # Where it is made, fields of a constraint, the path of the error, what the rule's title says of it, and the release.
 MENDED = [

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import (
@@ -38,7 +39,7 @@ from webhook.core.groups.fields import has_fields
 from webhook.core.groups.group import Group, Shard, StoredPlan
 from webhook.core.groups.plan import CapGuarantee, CapMethod, GroupPlan, Proof
 from webhook.core.groups.status.distribution import CapUsage, cap_usages, propose_moves
-from webhook.core.groups.status.forms import DatedCondition, SpreadGroupStatus, Unguarded, date_conditions
+from webhook.core.groups.status.forms import DatedCondition, SpreadGroupStatus, Unguarded
 from webhook.core.groups.status.members import GroupMember, duplicate_shards, shards_in_cluster
 from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.text import one_line, plural, together
@@ -99,7 +100,7 @@ def invalid_spec_status(
     """The status of a group with an invalid spec."""
     conditions = _refused("InvalidSpec", "; ".join(faults))
     return SpreadGroupStatus(
-        observed_generation=generation, conditions=date_conditions(conditions, before, generation, now)
+        observed_generation=generation, conditions=_date_conditions(conditions, before, generation, now)
     )
 
 
@@ -107,7 +108,7 @@ def unevaluated_status(why: str, generation: int, before: SpreadGroupStatus, now
     types = PLANNED, FITS, CANNOT_GET_STUCK, CAPS_HELD, DELIVERED
     conditions = [_condition(kind, _UNKNOWN, "NotEvaluated", f"not evaluated: {why}") for kind in types]
     return SpreadGroupStatus(
-        observed_generation=generation, conditions=date_conditions(conditions, before, generation, now)
+        observed_generation=generation, conditions=_date_conditions(conditions, before, generation, now)
     )
 
 
@@ -131,7 +132,7 @@ def assess(seen: ObservedGroup, before: SpreadGroupStatus) -> SpreadGroupStatus:
     return SpreadGroupStatus(
         observed_generation=seen.generation,
         revision=planned.revision if planned else "",
-        conditions=date_conditions(conditions, before, seen.generation, seen.within.now),
+        conditions=_date_conditions(conditions, before, seen.generation, seen.within.now),
         workloads=planned.workloads if planned else (),
         distribution=tuple(usage.written for usage in usages),
         moves=propose_moves(group, usages, seen.pods, stored.zones, view),
@@ -371,3 +372,18 @@ def _delivered(seen: ObservedGroup, planned: _Planned | None, stored: StoredPlan
         text += f", {unlabelled} of them the shard label {one_line(group.shard_label, 80)}" if unlabelled else ""
         return _condition(DELIVERED, _NO, "UnguardedPods", text)
     return _condition(DELIVERED, _YES, "Delivered", "all pods have the fields of the plan")
+
+
+def _date_conditions(
+    conditions: Sequence[DatedCondition], before: SpreadGroupStatus, generation: int, now: str
+) -> tuple[DatedCondition, ...]:
+    """Date the conditions with the time of their last status change."""
+    return tuple(
+        replace(
+            condition,
+            observed_generation=generation,
+            last_transition_time=old.last_transition_time if old.status == condition.status else now,
+        )
+        for condition in conditions
+        for old in (before.condition(condition.type),)
+    )

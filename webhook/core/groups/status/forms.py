@@ -1,11 +1,10 @@
 """The JSON form of a SpreadGroup's status."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from webhook.core.api.spread_group import Condition, PlannedWorkload, SpreadGroup
 from webhook.core.api.types import LabelSelector
@@ -102,18 +101,3 @@ def status_json(status: SpreadGroupStatus) -> Mapping[str, object]:
 
 def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value not in (None, "", [], ())}
-
-
-def date_conditions(
-    conditions: Sequence[DatedCondition], before: SpreadGroupStatus, generation: int, now: str
-) -> tuple[DatedCondition, ...]:
-    """Date the conditions with the time of their last status change."""
-    return tuple(
-        replace(
-            condition,
-            observed_generation=generation,
-            last_transition_time=old.last_transition_time if old.status == condition.status else now,
-        )
-        for condition in conditions
-        for old in (before.condition(condition.type),)
-    )

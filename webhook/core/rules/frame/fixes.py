@@ -15,7 +15,7 @@ from typing import TypedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.apiserver.validation import soft_fields
+from webhook.core.changes.change import soft_fields
 from webhook.core.changes.change_text import field_text
 from webhook.core.constraint_names import constraint_name
 from webhook.core.json_edits import Edit
@@ -53,6 +53,11 @@ class Fix(Struct, frozen=True):
         """The fix as arguments of `Finding`."""
         return {"fix": self.text, "edits": self.edits, "by_hand": self.by_hand}
 
+    @property
+    def without_edits(self) -> "Fix":
+        """The fix as an instruction only."""
+        return Fix(_as_words(self), by_hand=self.by_hand)
+
 
 def all_of(fixes: Iterable[Fix]) -> Fix:
     """Combine fixes that help only together."""
@@ -70,11 +75,6 @@ def all_of(fixes: Iterable[Fix]) -> Fix:
 def _is_overwritten(fix: Fix, later: Iterable[Fix]) -> bool:
     paths = tuple(f"{edit.path}{mark}" for each in later for edit in each.edits for mark in ".[")
     return bool(paths and fix.edits) and all(f"{edit.path}.".startswith(paths) for edit in fix.edits)
-
-
-def without_edits(fix: Fix) -> Fix:
-    """The fix as text only, without edits."""
-    return Fix(_as_words(fix), by_hand=fix.by_hand)
 
 
 def _as_words(fix: Fix) -> str:

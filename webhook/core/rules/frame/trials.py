@@ -20,7 +20,7 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.budget import Missing
 from webhook.core.decoders import converted
 from webhook.core.json_edits import Edit, applied
-from webhook.core.rules.frame.fixes import Fix, all_of, without_edits
+from webhook.core.rules.frame.fixes import Fix, all_of
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer
 from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.limits import keys_in
@@ -94,7 +94,7 @@ def _identity(finding: Finding) -> tuple[str, str]:
 
 
 def _for_people(finding: Finding, by_hand: str, later: str = "") -> Finding:
-    return structs.replace(finding, edits=(), fix=f"{without_edits(Fix(finding.fix)).text}{later}", by_hand=by_hand)
+    return structs.replace(finding, edits=(), fix=f"{Fix(finding.fix).without_edits.text}{later}", by_hand=by_hand)
 
 
 _NO_PLACE = "the edit does not fit the object"
@@ -216,11 +216,11 @@ def tried_in_templates(
             joined = all_of((fix, *(Fix(each.fix, each.edits) for each in more)))
             with suppress(_UntriedError):  # two of them may not go together
                 if (last := _after(subject, joined.edits)) is not None:
-                    fix, left = structs.replace(joined, text=without_edits(joined).text), before.after(ask(last))
+                    fix, left = structs.replace(joined, text=joined.without_edits.text), before.after(ask(last))
                     more = before.more(left)
         if more or before.stays(finding, left):
             by_hand = f"{_BRINGS} {more[0].rule}" if more else _STAYS
-            fix = structs.replace(without_edits(fix), by_hand=by_hand)
+            fix = structs.replace(fix.without_edits, by_hand=by_hand)
         return structs.replace(finding, **fix.fields)
 
     return _all_tried(findings, editing, attempt)

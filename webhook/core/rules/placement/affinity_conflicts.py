@@ -2,17 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from webhook.core.api.types import PodSpec, named_claims
+from webhook.core.api.types import NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY, WHEN_UNSATISFIABLE, PodSpec, named_claims
 from webhook.core.budget import Reason
-from webhook.core.changes.change import NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY, WHEN_UNSATISFIABLE
 from webhook.core.placement.proofs.bounds import PinnedDomain, addable_pinned
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.proofs.pinned_claims import PodsToPlace
-from webhook.core.placement.proofs.workload_problem import (
-    CandidateNodes,
-    Restriction,
-    candidate_nodes,
-)
+from webhook.core.placement.proofs.workload_problem import CandidateNodes, Restriction, candidate_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.pins import are_held, pinned_by_template
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough

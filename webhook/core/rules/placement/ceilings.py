@@ -5,9 +5,9 @@ Each cap holds in every placement order. A fix is named only if every order then
 
 from collections.abc import Iterator, Sequence
 
-from webhook.core.api.types import IGNORE
+from webhook.core.api.types import IGNORE, NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY, WHEN_UNSATISFIABLE
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.changes.change import NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY, WHEN_UNSATISFIABLE, Change
+from webhook.core.changes.change import Change
 from webhook.core.defaulting.record import injected_constraints
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.policy.policy import Mode

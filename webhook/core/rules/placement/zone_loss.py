@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.core.api.types import IGNORE
+from webhook.core.api.types import IGNORE, NODE_TAINTS_POLICY
 from webhook.core.api.well_known import ZONE
-from webhook.core.changes.change import NODE_TAINTS_POLICY
 from webhook.core.policy.lookup import mode_for
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Severity

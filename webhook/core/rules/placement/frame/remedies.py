@@ -6,19 +6,11 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.types import HONOR, IGNORE
-from webhook.core.changes.change import (
-    NODE_TAINTS_POLICY,
-    WHEN_UNSATISFIABLE,
-    Change,
-    Changes,
-    hard_after,
-    set_honor,
-    soften,
-)
+from webhook.core.api.types import HONOR, IGNORE, NODE_TAINTS_POLICY, WHEN_UNSATISFIABLE
+from webhook.core.changes.change import Change, Changes, hard_after, set_honor, soften
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.proofs.workload_problem import CountedConstraint
-from webhook.core.rules.frame.fixes import Fix, all_of, changes, changes_in, removal, softening, without_edits
+from webhook.core.rules.frame.fixes import Fix, all_of, changes, changes_in, removal, softening
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.frame.case import TemplateUnderRule
 
@@ -63,7 +55,7 @@ def first_that_helps(
                     return each
                 more = _and_honoring(case, each)
                 if more is None or not case.fits(more.hard, target) or brings(case.with_hard(more.hard)):
-                    return replace(each, fix=without_edits(each.fix))
+                    return replace(each, fix=each.fix.without_edits)
                 return more
     return Remedy(field)
 

@@ -10,10 +10,11 @@ from enum import Enum, auto
 from msgspec import Struct
 
 from webhook.core.api.selectors import Selector, selector_from_labels
+from webhook.core.api.types import WHEN_UNSATISFIABLE
 from webhook.core.api.well_known import HOSTNAME, JOB_NAME
 from webhook.core.budget import Missing, Reason
 from webhook.core.changes.candidates import Candidates, limit_trials
-from webhook.core.changes.change import WHEN_UNSATISFIABLE, Changes, template_with
+from webhook.core.changes.change import Changes, template_with
 from webhook.core.coming_pods.missing_pods import PodsToPlace, all_pods_recreated, missing_pods, rollout_pods
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.index.owners import has_same_template
