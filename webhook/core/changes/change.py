@@ -61,10 +61,10 @@ def set_honor(constraints: Sequence[SpreadConstraint], index: int, field: str) -
 
 
 def soft_fields(constraint: SpreadConstraint, every: Iterable[SpreadConstraint]) -> Mapping[str, str | None] | None:
-    """Return the fields to set for a soft constraint, or None if it must be removed.
+    """Return the fields to set to make a constraint soft. None if the constraint must be removed instead.
 
-    A value of None removes the field. ``every`` are all constraints of the pod: a soft one cannot have minDomains, and
-    two soft ones cannot share a topology key.
+    A value of None removes the field. ``every`` are all constraints of the pod. A soft constraint cannot have
+    minDomains, and two soft constraints cannot share a topology key.
 
     Source: validation.go ``validateMinDomains``, ``ValidateSpreadConstraintNotRepeat``.
     """

@@ -37,13 +37,13 @@ _ORDER: Mapping[str, int] = {rule.id: -1 if rule.of_api else place for place, ru
 
 
 class _Family(NamedTuple):
-    """Rules decided by the same function.
+    """Rules evaluated by the same function.
 
     Attributes:
         ask: The function.
-        rules: All its rules.
+        rules: All rules of the function.
         slow: The rules that take longer in a larger cluster.
-        of_any: Whether one applies to objects without constraints.
+        of_any: Whether some rule applies to objects without constraints.
     """
 
     ask: Callable[[Subject], Iterable[RuleAnswer]]
@@ -78,7 +78,7 @@ _FAMILIES = _families(RULES)
 
 @lru_cache(maxsize=8)
 def _asked(skipped: frozenset[str]) -> tuple[tuple[_Family, ...], tuple[_Family, ...]]:
-    """The families for objects with constraints, and for others."""
+    """Return the families without skipped rules: those for objects with constraints, and those for other objects."""
     families = _families([rule for rule in RULES if rule.id not in skipped])
     return families, tuple(each for each in families if each.of_any)
 
@@ -113,13 +113,13 @@ def evaluate(subject: Subject) -> _Evaluated:
 
 
 def is_moot(finding: Finding, beside: Sequence[Finding]) -> bool:
-    """Whether another finding about the same constraint makes it pointless."""
+    """Whether another finding about the same constraint makes this finding pointless."""
     others, constraint = _MOOT_BESIDE.get(finding.rule, frozenset()), finding.path.rpartition(".")[0]
     return any(each.rule in others and f"{each.path}.".startswith(f"{constraint}.") for each in beside)
 
 
 def not_looked_at(limit: Reason) -> tuple[NotEvaluated, ...]:
-    """The answers of all rules at admission about an object beyond a limit."""
+    """Return a `NotEvaluated` for each rule, about an object beyond a limit."""
     return tuple(NotEvaluated(rule.id, limit) for rule in RULES if rule.id not in _ASKED_ELSEWHERE)
 
 
@@ -131,12 +131,15 @@ def evaluate_written(written: Written) -> Iterator[RuleAnswer]:
 
 
 def in_report_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """In the order of reports: by rule, and within a rule as they came."""
+    """Sort the findings by rule. Findings of the same rule keep their order."""
     return tuple(sorted(findings, key=lambda finding: _ORDER[finding.rule]))
 
 
 def _of_a_part(subject: Subject) -> Iterator[RuleAnswer]:
-    """Yield answers about an operator's object. Rules that need more than constraints are not evaluated."""
+    """Yield answers about an operator's object, a mere part of a pod template.
+
+    Only rules about constraints alone are evaluated.
+    """
     yield from (each for each in _answers(subject) if BY_ID[each.rule].of_a_part)
     if subject.placed:
         yield from (
@@ -147,7 +150,7 @@ def _of_a_part(subject: Subject) -> Iterator[RuleAnswer]:
 
 
 def noted(missing: Sequence[NotEvaluated]) -> tuple[NotEvaluated, ...]:
-    """Keep each rule once, with its exception, else with its first missing fact."""
+    """Keep one entry for each rule: with an exception if any, else with the first missing fact."""
     if len({each.rule for each in missing}) == len(missing):
         return tuple(missing)
     by_rule: dict[str, NotEvaluated] = {}
@@ -158,10 +161,10 @@ def noted(missing: Sequence[NotEvaluated]) -> tuple[NotEvaluated, ...]:
 
 
 def with_tried_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
-    """Return the findings with tested fixes.
+    """Test the fixes and return the findings.
 
-    A fix that changes the counted pods can block the workload's own pods. Offline there is time, so placement rules and
-    rules about other workloads must not warn after it. At admission these rules are not evaluated.
+    A fix with other counted pods can block the workload's own pods. Offline, a fix therefore also fails if placement
+    rules or rules about other workloads warn after it. Admission has no time for these rules.
     """
     tried, faults = tried_in_templates(findings, subject, _of_the_object)
     if not (subject.offline and subject.workload.whole):
@@ -184,7 +187,7 @@ def _of_the_object(subject: Subject) -> Iterator[RuleAnswer]:
 
 
 def _answers(subject: Subject) -> list[RuleAnswer]:
-    """Return the answers of all families. Rules without time left are not evaluated."""
+    """Return the answers of all families. Slow rules without enough time are not evaluated."""
     answers: list[RuleAnswer] = []
     had_time = bool(subject.placed) and subject.index is not None and not subject.out_of_time
     of_constraints, of_any = _asked(subject.context.skipped_rules)

@@ -20,7 +20,7 @@ OTHER_FILTERS: Mapping[str, str] = {
 NOT_EVALUATED: Mapping[str, str] = {
     "SchedulerConfiguration": "disabled plugins, added node affinity, ignored resources, extenders",
     "SchedulingGates": "kube-scheduler skips a pod with scheduling gates",
-    "PodGroup": "kube-scheduler places all pods of a PodGroup or none, in one order and in the group's topology",
+    "PodGroup": "kube-scheduler places all pods of a PodGroup or none, in a fixed order, within the group's topology",
     **OTHER_FILTERS,
     "CSIStorageCapacity": "free capacity of storage drivers",
     "VolumeAttachment": "volumes attached to a node without a pod",

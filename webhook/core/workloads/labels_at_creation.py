@@ -28,7 +28,7 @@ NOT_YET_KNOWN = "not-yet-known"
 def placeholder(workload: Workload, use: str) -> str:
     """Return a placeholder for a value not yet set by the workload's controller.
 
-    It differs between workloads and between uses (``revision``, ``uid``), and no running pod has it.
+    Each workload and each use (``revision``, ``uid``) has another placeholder. No running pod has its value.
     """
     meta = workload.meta
     text = "/".join((use, *workload.group_kind, meta.namespace, meta.name, meta.generate_name, meta.uid))
@@ -41,7 +41,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def labels_at_creation(workload: Workload, template: PodTemplate) -> dict[str, str]:
-    """Return the labels of a template's new pods, with a `placeholder` if unknown.
+    """Return the labels of a template's new pods. An unknown value is a `placeholder`.
 
     Labels from controllers of custom resources are unknown, except for Argo Rollouts.
 
@@ -71,7 +71,10 @@ def name_of(workload: Workload) -> str:
 
 
 def job_of(workload: Workload) -> tuple[str, str]:
-    """Return name and uid of a Job, or of a CronJob's next Job. Source: cronjob/utils.go ``getJobFromTemplate2``."""
+    """Return name and uid of a Job, or of a CronJob's next Job.
+
+    Source: cronjob/utils.go ``getJobFromTemplate2``.
+    """
     if workload.group_kind == CRON_JOB:
         return f"{name_of(workload)}-{NOT_YET_KNOWN}", placeholder(workload, "job")
     return name_of(workload), workload.meta.uid or placeholder(workload, "uid")
@@ -81,7 +84,7 @@ _MAX_ORDINALS = 64  # ordinals compared with a selector; a different one shows u
 
 
 def known_label_values(workload: Workload, key: str) -> tuple[str, ...] | None:
-    """Return the values of a label set by name or ordinal, None if unknown.
+    """Return the possible values of a label set by the pod's name or ordinal. None if unknown.
 
     Source: statefulset/stateful_set_utils.go ``updateIdentity``; batch/job/strategy.go ``generateSelector``.
     """

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, object]]:
-    """List the places of a path with wildcards: path, value, last wildcard's entry."""
+    """Yield each place of a path with wildcards: its path, its value, and the entry of the last wildcard."""
     frontier: list[tuple[tuple[str, ...], object, object]] = [((), value, value)]
     for name, many in _steps(path):
         frontier = [
@@ -19,7 +19,7 @@ def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, ob
 
 
 def path_matches(path: str, steps: tuple[str, ...]) -> bool:
-    """Whether a path with wildcards includes this place. An item's step is ``[0]``."""
+    """Whether a path with wildcards includes the place at ``steps``. The step to a list item is ``[0]``."""
     names = [*_steps(path)]
     return len(names) == len(steps) and all(
         step == name or (many and step.startswith("[") == (name == "[]"))
@@ -50,9 +50,9 @@ def _children(here: object, name: str, *, many: bool) -> Iterator[tuple[str, obj
 
 
 def value_at_layout_path(value: object, path: str | None) -> object:
-    """Return the value at a path of field names without wildcards, or None.
+    """Return the value at a path of field names without wildcards. None if absent.
 
-    `json_edits.value_at` supports list items and keys with dots.
+    For list items and keys with dots, use `json_edits.value_at`.
     """
     if path is None:
         return None

@@ -180,7 +180,7 @@ class Subject(Computing, frozen=True, kw_only=True):
         return self.context.budget.is_spent
 
     def while_time_is_left(self, items: Iterable[_Item]) -> Iterator[_Item]:
-        """Yield items until the time is over. `rule_evaluation` reports that."""
+        """Yield items until the deadline has passed. `rule_evaluation` then reports the rule as not evaluated."""
         for item in items:
             if self.out_of_time:
                 return

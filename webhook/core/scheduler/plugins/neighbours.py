@@ -20,7 +20,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 
 
 class Neighbours(Struct, frozen=True):
-    """Existing pods in a relation of affinity with the incoming pod.
+    """Existing pods that matter for the affinity of the incoming pod.
 
     Counts are by slot, and include deleted nodes.
 
@@ -31,7 +31,7 @@ class Neighbours(Struct, frozen=True):
         anti_affinity_terms: The pod's anti-affinity terms.
         anti_affinity_pods: For each anti-affinity term, the matching pods.
         existing_terms: Existing pods' anti-affinity terms that match the pod: topology key, and the pods with the term.
-        error: The error about an invalid term, or "".
+        error: The error about an invalid term. Empty without an error.
 
     Source: interpodaffinity/filtering.go ``preFilterState``.
     """
@@ -46,7 +46,7 @@ class Neighbours(Struct, frozen=True):
 
 
 def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
-    """Count the existing pods for a pod's affinity. Source: filtering.go ``PreFilter``."""
+    """Count the existing pods that matter for a pod's affinity. Source: filtering.go ``PreFilter``."""
     affinity, namespace = pod.pod_spec.affinity, pod.meta.namespace
     existing_terms = tuple(index.pods.terms_matching(namespace, pod.labels))
     if affinity is None:
@@ -87,7 +87,7 @@ def _resolved(
 
 
 def with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
-    """Replace the term's namespace selector by namespaces.
+    """Replace the term's namespace selector by the names of the selected namespaces.
 
     Source: plugin.go ``mergeAffinityTermNamespacesIfNotEmpty``.
     """

@@ -26,8 +26,9 @@ class SpreadDefaults(Struct, frozen=True):
     """The cluster's default constraints.
 
     Attributes:
-        system: True for kube-scheduler's built-in constraints. They only score, and nodes without a topology key get a
-            score only with them.
+        system: Whether these are kube-scheduler's built-in constraints. They only score. Only with them, a node without
+            a
+            topology key gets a score.
 
     Source: plugin.go ``defaultConstraints``, ``systemDefaulted``.
     """
@@ -40,7 +41,7 @@ SYSTEM_DEFAULTS = SpreadDefaults(SYSTEM_CONSTRAINTS, system=True)
 
 
 class Constraint(Struct, frozen=True):
-    """A constraint parsed and compiled, with defaults. Source: common.go ``topologySpreadConstraint``."""
+    """A parsed and compiled constraint, with defaults filled in. Source: common.go ``topologySpreadConstraint``."""
 
     max_skew: int
     topology_key: str
@@ -51,7 +52,7 @@ class Constraint(Struct, frozen=True):
 
 
 class CountedConstraints(Struct, frozen=True):
-    """A pod's hard constraints, or its soft ones, and the pods that match each.
+    """A pod's hard or soft constraints, and the pods that match each of them.
 
     Attributes:
         counts: For each constraint, the matching pods by slot. Slots of deleted nodes are possible.
@@ -82,7 +83,7 @@ class CountedConstraints(Struct, frozen=True):
 def count_constraints(
     pod: Pod, action: str, index: ReadOnlyIndex, defaults: SpreadDefaults, version: KubernetesVersion
 ) -> CountedConstraints:
-    """Count pods for the pod's own constraints, or else for the cluster's defaults.
+    """Count the pods that match the pod's constraints. Without own constraints, use the cluster's defaults.
 
     ``action`` is the whenUnsatisfiable of the constraints to count.
 
@@ -137,7 +138,7 @@ def _parsed(written: Sequence[SpreadConstraint], labels: Mapping[str, str], acti
 
 
 def counting_selector(written: SpreadConstraint, labels: Mapping[str, str]) -> Selector:
-    """Merge a constraint's labelSelector and matchLabelKeys with this pod's labels.
+    """Return the selector merged from labelSelector, and from matchLabelKeys with the pod's labels.
 
     Source: common.go ``filterTopologySpreadConstraints``, ``mergeLabelSetWithSelector``.
     """

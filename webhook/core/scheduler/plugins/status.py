@@ -23,7 +23,7 @@ class Status(Struct, frozen=True, omit_defaults=True):
     """A code and its reasons in kube-scheduler's words.
 
     Attributes:
-        plugin: "" until a cycle adds the name.
+        plugin: Empty until a cycle adds the name.
 
     Source: kube-scheduler framework/interface.go ``Status``.
     """
@@ -34,7 +34,10 @@ class Status(Struct, frozen=True, omit_defaults=True):
 
     @property
     def rejected(self) -> bool:
-        """Whether it rejects the pod. Not an error. Source: kube-scheduler framework/interface.go ``IsRejected``."""
+        """Whether the plugin rejects the pod. False for an error.
+
+        Source: kube-scheduler framework/interface.go ``IsRejected``.
+        """
         return self.code in _REJECTIONS
 
     @staticmethod
@@ -74,7 +77,10 @@ PASSES = PluginResult(Status(Code.SKIP))
 
 
 def unresolvable(*reasons: str) -> Status:
-    """A rejection beyond preemption. Source: kube-scheduler framework/interface.go ``UnschedulableAndUnresolvable``."""
+    """Return a rejection that preemption cannot lift.
+
+    Source: kube-scheduler framework/interface.go ``UnschedulableAndUnresolvable``.
+    """
     return Status(Code.UNRESOLVABLE, reasons=reasons)
 
 
