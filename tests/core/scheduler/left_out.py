@@ -8,7 +8,7 @@ from webhook.core.scheduler.not_evaluated import NOT_ADMITTED, NOT_EVALUATED
 FILE = Path(__file__).resolve().parents[3] / "docs" / "left-out.md"
 _BLOCK = re.compile(r"<!-- left out -->\n.*?<!-- end -->", re.DOTALL)
 _CLAIMS = "pods with volumes, if RBAC forbids reading these objects"
-# Which pods each entry matters for, as `problem.not_evaluated` finds them.
+# Which pods each entry matters for, as `not_evaluated` finds them.
 MATTERS_FOR = {
     "SchedulerConfiguration": "every pod, unless the policy's `schedulerConfiguration` names the scheduler's file",
     "SchedulingGates": "pods with scheduling gates",
