@@ -53,7 +53,7 @@ class _Family(NamedTuple):
 
 
 def _families(rules: Sequence[Rule]) -> tuple[_Family, ...]:
-    """Group rules by their function. Dry runs come first, while there is time."""
+    """Group rules by their function. Dry runs come first, because time can run out."""
     of_places = partial(evaluate_templates, [rule for rule in rules if isinstance(rule, PlacementRule)])
     asked: dict[Callable[[Subject], Iterable[RuleAnswer]], list[Rule]] = {}
     for rule in rules:
@@ -91,7 +91,7 @@ _RECOUNTING = frozenset(rule.id for rule in RULES if rule.recounts)
 
 
 class _Evaluated(NamedTuple):
-    """All answers about an object, in report order. Each unevaluated rule is there once."""
+    """All answers about an object, in report order. Each rule without an evaluation appears once."""
 
     findings: tuple[Finding, ...]
     missing: tuple[NotEvaluated, ...]

@@ -41,7 +41,7 @@ def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes) -> Eligib
 
 
 def verdict_of_plugin(result: PluginResult, nodes: NodeView) -> Verdict:
-    """Build a plugin's verdict without the other plugins."""
+    """Build the verdict of one plugin alone."""
     if result.pre_filter.code not in (Code.SUCCESS, Code.SKIP):
         return Verdict(nodes, result.pre_filter, [(result.pre_filter, nodes.live)])
     failed = result.filter(nodes.live) if result.filter is not None else ()

@@ -36,7 +36,6 @@ def placeholder(workload: Workload, use: str) -> str:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether the value contains a placeholder."""
     return NOT_YET_KNOWN in value
 
 

@@ -104,7 +104,7 @@ def with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
 
 
 def _is_widened(selector: Selector, version: KubernetesVersion) -> bool:
-    """Whether upstream applies a namespace selector to every namespace by mistake.
+    """Whether upstream, by mistake, applies a namespace selector to every namespace.
 
     Source: plugin.go ``mergeAffinityTermNamespacesIfNotEmpty``, which changes a copy of the term from 1.34 to 1.36.
     """
@@ -113,7 +113,7 @@ def _is_widened(selector: Selector, version: KubernetesVersion) -> bool:
 
 
 def widened_terms(pod: Pod, version: KubernetesVersion) -> Iterator[str]:
-    """List the pod's required terms applied to every namespace by mistake.
+    """Yield the pod's required terms that upstream, by mistake, applies to every namespace.
 
     A term is ``podAffinity[0]``. An invalid term hides the other terms of its list.
     """
