@@ -10,7 +10,7 @@ from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.constraint_names import constraint_name
-from webhook.core.index.key_suggestions import ON_EVERY_NODE, intended
+from webhook.core.index.key_suggestions import ON_EVERY_NODE, intended, meant_by_bare, namesake
 from webhook.core.json_edits import Edit
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
