@@ -136,9 +136,9 @@ def in_report_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _of_a_part(subject: Subject) -> Iterator[RuleAnswer]:
-    """Yield answers about an operator's object, a mere part of a pod template.
+    """Yield answers about an operator's object. It has constraints but no complete pod template.
 
-    Only rules about constraints alone are evaluated.
+    Only rules for such objects are evaluated.
     """
     yield from (each for each in _answers(subject) if BY_ID[each.rule].of_a_part)
     if subject.placed:
