@@ -16,7 +16,8 @@ from webhook.cli.frame import Frame
 from webhook.core.policy.options import Exempts
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import BY_ID
-from webhook.core.text import did_you_mean, listed
+from webhook.core.spelling import did_you_mean
+from webhook.core.text import listed
 from webhook.manifests.editing.document_text import TextEdit
 from webhook.manifests.reading.documents import InputDocument, InputFault
 from webhook.manifests.reading.manifest import Manifest
