@@ -11,7 +11,7 @@ from webhook.core.explain.explanation import closed_node_text
 from webhook.core.explain.obstacles import grouped
 from webhook.core.index import node_sets
 from webhook.core.placement.making_room import NodesToAdd
-from webhook.core.placement.outcome import PlacementOutcome, PlacementVerdict
+from webhook.core.placement.outcome import PlacedPods, PlacementOutcome
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, one_line, plural
 from webhook.core.what_if.ending import Ending, PodMove
@@ -183,11 +183,11 @@ def _most_likely(answer: SimulationAnswer) -> tuple[_LikelyNode, ...] | None:
     return tuple(_LikelyNode(workload=owners[pod.batch], node=pod.node, best=pod.best) for pod in answer.likely.placed)
 
 
-def _verdict(verdict: PlacementVerdict) -> _WorkloadVerdict:
+def _verdict(verdict: PlacedPods) -> _WorkloadVerdict:
     return _WorkloadVerdict(verdict=verdict.outcome, wanted=verdict.wanted, fits=_range(verdict))
 
 
-def _range(verdict: PlacementVerdict) -> Range:
+def _range(verdict: PlacedPods) -> Range:
     return Range(min=verdict.fewest, max=verdict.most)
 
 
@@ -251,7 +251,7 @@ def verdict_text(outcome: JointOutcome) -> str:
     return f"{_who(outcome)}: {' and '.join(parts) or 'no workload is known to lack room'}, each simulated alone"
 
 
-def outcome_text(verdict: PlacementVerdict, *, settled: bool = False, several: bool = False) -> str:
+def outcome_text(verdict: PlacedPods, *, settled: bool = False, several: bool = False) -> str:
     """Return a verdict without its subject: ``does not fit: 3 of 6 pods get a node in any order``.
 
     Args:

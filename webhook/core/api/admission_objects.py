@@ -7,9 +7,7 @@ Source: k8s.io/api core/v1/types.go, scheduling/v1/types.go, node/v1/types.go.
 
 from collections.abc import Mapping
 
-from msgspec import Struct
-
-from webhook.core.api.types import Int32, Named, Toleration, WrittenQuantity
+from webhook.core.api.types import ApiType, Int32, Named, Toleration, WrittenQuantity
 
 OF_CONTAINERS = "Container"  # LimitRangeItem.type
 OF_PODS = "Pod"
@@ -18,11 +16,7 @@ PREEMPTS = "PreemptLowerPriority"
 Amounts = Mapping[str, WrittenQuantity]
 
 
-class _Value(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base class: frozen, keyword-only, camelCase in JSON."""
-
-
-class LimitRangeItem(_Value, frozen=True):
+class LimitRangeItem(ApiType, frozen=True):
     type: str = ""
     min: Amounts | None = None
     max: Amounts | None = None
@@ -41,7 +35,7 @@ class LimitRangeItem(_Value, frozen=True):
         return {**(self.min or {}), **self.limits, **(self.default_request or {})}
 
 
-class _LimitRangeSpec(_Value, frozen=True):
+class _LimitRangeSpec(ApiType, frozen=True):
     limits: tuple[LimitRangeItem, ...] | None = None
 
 
@@ -59,13 +53,13 @@ class PriorityClass(Named, frozen=True):
     preemption_policy: str = PREEMPTS
 
 
-class _RuntimeOverhead(_Value, frozen=True):
+class _RuntimeOverhead(ApiType, frozen=True):
     """The API type ``Overhead``."""
 
     pod_fixed: Amounts | None = None
 
 
-class _RuntimeScheduling(_Value, frozen=True):
+class _RuntimeScheduling(ApiType, frozen=True):
     """The API type ``Scheduling``."""
 
     node_selector: Mapping[str, str] | None = None

@@ -19,11 +19,11 @@ CONDITIONS = frozenset({PLANNED, FITS, CANNOT_GET_STUCK, CAPS_HELD, DELIVERED})
 MOST_GROUPS = 32
 
 
-class _Written(Struct, frozen=True, kw_only=True, rename="camel"):
+class _GroupPart(Struct, frozen=True, kw_only=True, rename="camel"):
     """Base class of a SpreadGroup's parts."""
 
 
-class _ShardRule(_Written, frozen=True, gc=False):
+class _ShardRule(_GroupPart, frozen=True, gc=False):
     """The label with the shard's name, and where shards stay apart.
 
     ``never_share`` is a topology key or ``both``.
@@ -33,27 +33,27 @@ class _ShardRule(_Written, frozen=True, gc=False):
     never_share: str | None = None
 
 
-class _Expected(_Written, frozen=True, gc=False):
+class _Expected(_GroupPart, frozen=True, gc=False):
     """The expected number of pods."""
 
     shards: Int32
     pods_per_shard: Int32
 
 
-class _PlanFor(_Written, frozen=True, gc=False):
+class _PlanFor(_GroupPart, frozen=True, gc=False):
     """The largest number of shards with unchanged derived fields."""
 
     shards: Int32
 
 
-class _RequiredDomains(_Written, frozen=True):
+class _RequiredDomains(_GroupPart, frozen=True):
     """The only domains for the pods."""
 
     topology_key: str
     values: Annotated[tuple[str, ...], Meta(max_length=64)]
 
 
-class WrittenCap(_Written, frozen=True):
+class WrittenCap(_GroupPart, frozen=True):
     """The most pods in a domain: a number, or a fraction of the expected pods."""
 
     topology_key: str
@@ -63,7 +63,7 @@ class WrittenCap(_Written, frozen=True):
     enforce: str | None = None
 
 
-class GroupSpec(_Written, frozen=True):
+class GroupSpec(_GroupPart, frozen=True):
     """The author's part of the group."""
 
     selector: LabelSelector
@@ -75,7 +75,7 @@ class GroupSpec(_Written, frozen=True):
     delivery: str | None = None
 
 
-class Condition(_Written, frozen=True, gc=False):
+class Condition(_GroupPart, frozen=True, gc=False):
     """Source: k8s.io/apimachinery meta/v1/types.go ``Condition``."""
 
     type: str = ""
@@ -85,7 +85,7 @@ class Condition(_Written, frozen=True, gc=False):
     observed_generation: int = 0
 
 
-class PlannedWorkload(_Written, frozen=True):
+class PlannedWorkload(_GroupPart, frozen=True):
     """The planned fields of a shard's pod template.
 
     Attributes:
@@ -101,7 +101,7 @@ class PlannedWorkload(_Written, frozen=True):
     affinity: Affinity | None = None
 
 
-class GroupStatus(_Written, frozen=True):
+class GroupStatus(_GroupPart, frozen=True):
     """The controller's part of the group, with the fields used in answers."""
 
     observed_generation: int = 0

@@ -7,9 +7,8 @@ Source: k8s.io/api core/v1/types.go, storage/v1/types.go.
 
 from collections.abc import Mapping
 
-from msgspec import Struct
-
 from webhook.core.api.types import (
+    ApiType,
     AwsElasticBlockStore,
     AzureDisk,
     GcePersistentDisk,
@@ -29,26 +28,22 @@ READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 STORAGE = "storage"
 
 
-class _Value(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base class: frozen, keyword-only, camelCase in JSON."""
-
-
-class CsiSource(_Value, frozen=True, gc=False):
+class CsiSource(ApiType, frozen=True, gc=False):
     driver: str = ""
     volume_handle: str = ""
 
 
-class ClaimReference(_Value, frozen=True, gc=False):
+class ClaimReference(ApiType, frozen=True, gc=False):
     namespace: str = ""
     name: str = ""
     uid: str = ""
 
 
-class VolumeNodeAffinity(_Value, frozen=True):
+class VolumeNodeAffinity(ApiType, frozen=True):
     required: NodeSelector | None = None
 
 
-class PersistentVolumeSpec(_Value, frozen=True):
+class PersistentVolumeSpec(ApiType, frozen=True):
     capacity: Mapping[str, WrittenQuantity] | None = None
     access_modes: tuple[str, ...] | None = None
     claim_ref: ClaimReference | None = None
@@ -64,7 +59,7 @@ class PersistentVolumeSpec(_Value, frozen=True):
     portworx_volume: VolumeIdSource | None = None
 
 
-class Phase(_Value, frozen=True, gc=False):
+class Phase(ApiType, frozen=True, gc=False):
     """The status of a volume or a claim."""
 
     phase: str = ""
@@ -81,7 +76,7 @@ class PersistentVolume(Named, frozen=True):
         return (self.spec.storage_class_name or "") if beta is None else beta
 
 
-class ClaimSpec(_Value, frozen=True):
+class ClaimSpec(ApiType, frozen=True):
     access_modes: tuple[str, ...] | None = None
     selector: LabelSelector | None = None
     resources: ResourceRequirements | None = None
@@ -114,12 +109,12 @@ class Claim(Named, frozen=True):
         return bool(self.spec.volume_name) and BIND_COMPLETED in self.annotations
 
 
-class TopologyRequirement(_Value, frozen=True):
+class TopologyRequirement(ApiType, frozen=True):
     key: str = ""
     values: tuple[str, ...] | None = None
 
 
-class TopologyTerm(_Value, frozen=True):
+class TopologyTerm(ApiType, frozen=True):
     match_label_expressions: tuple[TopologyRequirement, ...] | None = None
 
 
@@ -129,7 +124,7 @@ class StorageClass(Named, frozen=True):
     allowed_topologies: tuple[TopologyTerm, ...] | None = None
 
 
-class CsiDriverSpec(_Value, frozen=True, gc=False):
+class CsiDriverSpec(ApiType, frozen=True, gc=False):
     storage_capacity: bool | None = None
     prevent_pod_scheduling_if_missing: bool | None = None
 
@@ -152,13 +147,13 @@ class StorageCapacity(Named, frozen=True):
         return self.capacity if self.maximum_volume_size is None else self.maximum_volume_size
 
 
-class AttachmentSource(_Value, frozen=True, gc=False):
+class AttachmentSource(ApiType, frozen=True, gc=False):
     """The API type ``VolumeAttachmentSource``."""
 
     persistent_volume_name: str | None = None
 
 
-class AttachmentSpec(_Value, frozen=True, gc=False):
+class AttachmentSpec(ApiType, frozen=True, gc=False):
     """The API type ``VolumeAttachmentSpec``."""
 
     attacher: str = ""
@@ -170,16 +165,16 @@ class VolumeAttachment(Named, frozen=True):
     spec: AttachmentSpec = AttachmentSpec()
 
 
-class DriverAllocatable(_Value, frozen=True, gc=False):
+class DriverAllocatable(ApiType, frozen=True, gc=False):
     count: Int32 | None = None
 
 
-class CsiDriverOnNode(_Value, frozen=True):
+class CsiDriverOnNode(ApiType, frozen=True):
     name: str = ""
     allocatable: DriverAllocatable | None = None
 
 
-class CsiNodeSpec(_Value, frozen=True):
+class CsiNodeSpec(ApiType, frozen=True):
     drivers: tuple[CsiDriverOnNode, ...] | None = None
 
 

@@ -40,11 +40,11 @@ GREATER = "Gt"
 LESS = "Lt"
 
 
-class _Value(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class ApiType(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Base class: frozen, keyword-only, camelCase in JSON, encoded without defaults."""
 
 
-class OwnerReference(_Value, frozen=True, gc=False):
+class OwnerReference(ApiType, frozen=True, gc=False):
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -60,7 +60,7 @@ def controller_of(owners: tuple[OwnerReference, ...] | None) -> OwnerReference |
     return None
 
 
-class ObjectMeta(_Value, frozen=True, gc=False):
+class ObjectMeta(ApiType, frozen=True, gc=False):
     name: str = ""
     generate_name: str = ""
     namespace: str = ""
@@ -79,18 +79,18 @@ class ObjectMeta(_Value, frozen=True, gc=False):
         return controller_of(self.owner_references)
 
 
-class LabelSelectorRequirement(_Value, frozen=True):
+class LabelSelectorRequirement(ApiType, frozen=True):
     key: str = ""
     operator: str = ""
     values: tuple[str, ...] | None = None
 
 
-class LabelSelector(_Value, frozen=True, gc=False):
+class LabelSelector(ApiType, frozen=True, gc=False):
     match_labels: Mapping[str, str] | None = None
     match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
 
 
-class SpreadConstraint(_Value, frozen=True):
+class SpreadConstraint(ApiType, frozen=True):
     """One entry of topologySpreadConstraints as written.
 
     ``label_selector`` is UNSET if absent, None for null and ``LabelSelector()`` for ``{}``. Absent and null both match
@@ -122,34 +122,34 @@ class SpreadConstraint(_Value, frozen=True):
         return self.topology_key, self.when_unsatisfiable
 
 
-class NodeSelectorRequirement(_Value, frozen=True):
+class NodeSelectorRequirement(ApiType, frozen=True):
     key: str = ""
     operator: str = ""
     values: tuple[str, ...] | None = None
 
 
-class NodeSelectorTerm(_Value, frozen=True):
+class NodeSelectorTerm(ApiType, frozen=True):
     match_expressions: tuple[NodeSelectorRequirement, ...] | None = None
     match_fields: tuple[NodeSelectorRequirement, ...] | None = None
 
 
-class NodeSelector(_Value, frozen=True):
+class NodeSelector(ApiType, frozen=True):
     node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None
 
 
-class PreferredSchedulingTerm(_Value, frozen=True):
+class PreferredSchedulingTerm(ApiType, frozen=True):
     weight: Int32 | None = None
     preference: NodeSelectorTerm | None = None
 
 
-class NodeAffinity(_Value, frozen=True):
+class NodeAffinity(ApiType, frozen=True):
     required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: tuple[PreferredSchedulingTerm, ...] | None = field(
         default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
     )
 
 
-class PodAffinityTerm(_Value, frozen=True):
+class PodAffinityTerm(ApiType, frozen=True):
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] | None = None
     topology_key: str = ""
@@ -158,12 +158,12 @@ class PodAffinityTerm(_Value, frozen=True):
     mismatch_label_keys: tuple[str, ...] | None = None
 
 
-class WeightedPodAffinityTerm(_Value, frozen=True):
+class WeightedPodAffinityTerm(ApiType, frozen=True):
     weight: Int32 | None = None
     pod_affinity_term: PodAffinityTerm | None = None
 
 
-class PodAffinity(_Value, frozen=True):
+class PodAffinity(ApiType, frozen=True):
     required: tuple[PodAffinityTerm, ...] | None = field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
     )
@@ -178,13 +178,13 @@ class PodAffinity(_Value, frozen=True):
         return (*(self.required or ()), *(term for term in preferred if term is not None))
 
 
-class Affinity(_Value, frozen=True):
+class Affinity(ApiType, frozen=True):
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
 
-class Toleration(_Value, frozen=True, gc=False):
+class Toleration(ApiType, frozen=True, gc=False):
     key: str | None = None
     operator: str | None = None
     value: str | None = None
@@ -192,7 +192,7 @@ class Toleration(_Value, frozen=True, gc=False):
     toleration_seconds: _Int64 | None = None
 
 
-class ResourceRequirements(_Value, frozen=True):
+class ResourceRequirements(ApiType, frozen=True):
     requests: Mapping[str, WrittenQuantity] | None = None
     limits: Mapping[str, WrittenQuantity] | None = None
 
@@ -200,61 +200,61 @@ class ResourceRequirements(_Value, frozen=True):
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what an absent hostIP means, not an address to bind to
 
 
-class ContainerPort(_Value, frozen=True, gc=False):
+class ContainerPort(ApiType, frozen=True, gc=False):
     container_port: Int32 | None = None
     host_port: Int32 | None = None
     protocol: str | None = None
     host_ip: str | None = field(default=None, name="hostIP")
 
 
-class Container(_Value, frozen=True):
+class Container(ApiType, frozen=True):
     name: str = ""
     resources: ResourceRequirements | None = None
     ports: tuple[ContainerPort, ...] | None = None
     restart_policy: str | None = None
 
 
-class ClaimSource(_Value, frozen=True, gc=False):
+class ClaimSource(ApiType, frozen=True, gc=False):
     claim_name: str = ""
 
 
-class EphemeralSource(_Value, frozen=True, gc=False):
+class EphemeralSource(ApiType, frozen=True, gc=False):
     """An inline claim. The pod's claim has the name ``<pod>-<volume>``."""
 
 
-class GcePersistentDisk(_Value, frozen=True, gc=False):
+class GcePersistentDisk(ApiType, frozen=True, gc=False):
     pd_name: str = ""
     read_only: bool | None = None
 
 
-class AwsElasticBlockStore(_Value, frozen=True, gc=False):
+class AwsElasticBlockStore(ApiType, frozen=True, gc=False):
     volume_id: str = field(default="", name="volumeID")
 
 
-class Iscsi(_Value, frozen=True, gc=False):
+class Iscsi(ApiType, frozen=True, gc=False):
     iqn: str = ""
     read_only: bool | None = None
 
 
-class Rbd(_Value, frozen=True):
+class Rbd(ApiType, frozen=True):
     monitors: tuple[str, ...] | None = None
     image: str = ""
     pool: str = ""
     read_only: bool | None = None
 
 
-class AzureDisk(_Value, frozen=True, gc=False):
+class AzureDisk(ApiType, frozen=True, gc=False):
     disk_uri: str = field(default="", name="diskURI")
     kind: str | None = None
 
 
-class VolumeIdSource(_Value, frozen=True, gc=False):
+class VolumeIdSource(ApiType, frozen=True, gc=False):
     """A Cinder or Portworx volume."""
 
     volume_id: str = field(default="", name="volumeID")
 
 
-class Volume(_Value, frozen=True):
+class Volume(ApiType, frozen=True):
     """A volume, with the scheduler's fields."""
 
     name: str = ""
@@ -282,23 +282,23 @@ def named_claims(volumes: Iterable[Volume] | None) -> Iterator[str]:
     return (volume.persistent_volume_claim.claim_name for volume in volumes or () if volume.persistent_volume_claim)
 
 
-class ResourceClaim(_Value, frozen=True, gc=False):
+class ResourceClaim(ApiType, frozen=True, gc=False):
     """A claim on devices."""
 
     name: str = ""
 
 
-class PodSchedulingGroup(_Value, frozen=True, gc=False):
+class PodSchedulingGroup(ApiType, frozen=True, gc=False):
     """The PodGroup of the pod, placed as a whole."""
 
     pod_group_name: str | None = None
 
 
-class SchedulingGate(_Value, frozen=True, gc=False):
+class SchedulingGate(ApiType, frozen=True, gc=False):
     name: str = ""
 
 
-class PodSpec(_Value, frozen=True):
+class PodSpec(ApiType, frozen=True):
     topology_spread_constraints: tuple[SpreadConstraint, ...] | None = None
     affinity: Affinity | None = None
     node_selector: Mapping[str, str] | None = None
@@ -347,7 +347,7 @@ _NO_META = ObjectMeta()
 _NO_SPEC = PodSpec()
 
 
-class PodTemplate(_Value, frozen=True):
+class PodTemplate(ApiType, frozen=True):
     """A pod template, and the common part of a Pod."""
 
     metadata: ObjectMeta | None = None
@@ -369,19 +369,19 @@ class PodTemplate(_Value, frozen=True):
         return (self.metadata or _NO_META).labels or {}
 
 
-class TypeMeta(_Value, frozen=True, gc=False):
+class TypeMeta(ApiType, frozen=True, gc=False):
     """The apiVersion and kind of some JSON, decoded first."""
 
     api_version: str | None = None
     kind: str | None = None
 
 
-class ListMeta(_Value, frozen=True, gc=False):
+class ListMeta(ApiType, frozen=True, gc=False):
     resource_version: str = ""
     continue_: str = field(default="", name="continue")
 
 
-class Named(_Value, frozen=True):
+class Named(ApiType, frozen=True):
     """Any object, with only kind and metadata."""
 
     api_version: str | None = None
@@ -394,19 +394,19 @@ class Named(_Value, frozen=True):
         return self.metadata or _NO_META
 
 
-class ContainerStatus(_Value, frozen=True):
+class ContainerStatus(ApiType, frozen=True):
     name: str = ""
     allocated_resources: Mapping[str, WrittenQuantity] | None = None
     resources: ResourceRequirements | None = None
 
 
-class PodCondition(_Value, frozen=True, gc=False):
+class PodCondition(ApiType, frozen=True, gc=False):
     type: str = ""
     status: str = ""
     reason: str = ""
 
 
-class PodStatus(_Value, frozen=True):
+class PodStatus(ApiType, frozen=True):
     phase: str = ""
     nominated_node_name: str | None = None
     conditions: tuple[PodCondition, ...] | None = None
@@ -422,7 +422,7 @@ class Pod(PodTemplate, frozen=True):
     status: PodStatus | None = None
 
 
-class Taint(_Value, frozen=True, gc=False):
+class Taint(ApiType, frozen=True, gc=False):
     key: str = ""
     value: str = ""
     effect: str = ""
@@ -434,16 +434,16 @@ class Taint(_Value, frozen=True, gc=False):
         return f"{self.key}{f'={self.value}' if self.value else ''}:{self.effect}"
 
 
-class NodeSpec(_Value, frozen=True):
+class NodeSpec(ApiType, frozen=True):
     unschedulable: bool | None = None
     taints: tuple[Taint, ...] | None = None
 
 
-class NodeStatus(_Value, frozen=True):
+class NodeStatus(ApiType, frozen=True):
     allocatable: Mapping[str, WrittenQuantity] | None = None
 
 
-class Node(_Value, frozen=True):
+class Node(ApiType, frozen=True):
     metadata: ObjectMeta | None = None
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
@@ -464,10 +464,10 @@ class Node(_Value, frozen=True):
         return (self.spec.taints if self.spec else None) or ()
 
 
-class ServiceSpec(_Value, frozen=True):
+class ServiceSpec(ApiType, frozen=True):
     selector: Mapping[str, str] | None = None
 
 
-class Service(_Value, frozen=True):
+class Service(ApiType, frozen=True):
     metadata: ObjectMeta | None = None
     spec: ServiceSpec | None = None

@@ -34,7 +34,7 @@ _NO_CLAIMS = ClaimTemplates(())
 _UNKNOWN_STEPS = "how its controller replaces pods"
 
 
-class PodsToPlace(Struct, frozen=True, kw_only=True):
+class MissingPods(Struct, frozen=True, kw_only=True):
     """Pods that need a node, and their cluster.
 
     Attributes:
@@ -60,7 +60,7 @@ class PodsToPlace(Struct, frozen=True, kw_only=True):
         return simulate_batches(self.batches, self.index, effort, self.rollout)
 
 
-def missing_pods(source: PodSource, replicas: int, within: Context, following: ComingPod | None = None) -> PodsToPlace:
+def missing_pods(source: PodSource, replicas: int, within: Context, following: ComingPod | None = None) -> MissingPods:
     """Find the missing pods of a workload.
 
     Args:
@@ -79,19 +79,19 @@ def missing_pods(source: PodSource, replicas: int, within: Context, following: C
     index, own = within.cluster, source.own
     staying = sum(index.pods.count(source.namespace, own).values()) if own is not None else 0
     batch = PodBatch(problem=problem_of(pod, within), pods=max(0, replicas - staying))
-    return PodsToPlace(index=index, batches=(batch,) if batch.pods else (), staying=staying)
+    return MissingPods(index=index, batches=(batch,) if batch.pods else (), staying=staying)
 
 
-def all_pods_recreated(source: PodSource, replicas: int, within: Context) -> PodsToPlace:
+def all_pods_recreated(source: PodSource, replicas: int, within: Context) -> MissingPods:
     """Return all pods, in a cluster without the running pods. Empty for a StatefulSet: its pods keep their names."""
     index, own = within.cluster, source.own
     if own is None or source.workload.traits.ordered:
-        return PodsToPlace(index=index)
+        return MissingPods(index=index)
     below = without_pods(index, coming_pod(source, within).pod, own, index.pods.count(source.namespace, own))
     return missing_pods(source, replicas, within.with_index(below))
 
 
-def rollout_pods(source: PodSource, replicas: int, within: Context) -> PodsToPlace:
+def rollout_pods(source: PodSource, replicas: int, within: Context) -> MissingPods:
     """Find the pods of a rollout: all new pods, while the running pods of an earlier revision are deleted.
 
     A StatefulSet replaces pods under their names, from the highest ordinal down to the partition. Recreate deletes all
@@ -100,17 +100,17 @@ def rollout_pods(source: PodSource, replicas: int, within: Context) -> PodsToPla
     """
     workload, own, index = source.workload, source.own, within.cluster
     if own is None:
-        return PodsToPlace(index=index, unknown="which pods are its own")
+        return MissingPods(index=index, unknown="which pods are its own")
     if workload.traits.ordered:
         return _by_ordinals(source, own, replicas, _terminated(source, within))
     if not workload.traits.surges:
         kept = "its controller does not replace running pods"
-        return PodsToPlace(index=index, unknown=kept if workload.built_in else _UNKNOWN_STEPS)
+        return MissingPods(index=index, unknown=kept if workload.built_in else _UNKNOWN_STEPS)
     if workload.recreates:
         lost = unreachable_nodes(index.nodes.view())  # Pods there never finish terminating.
         if any(lost >> slot & 1 for slot in index.pods.count(source.namespace, own, terminating=True)):
             unknown = "when its pods on unreachable nodes go, because Recreate waits for them"
-            return PodsToPlace(index=index, unknown=unknown)
+            return MissingPods(index=index, unknown=unknown)
     new = coming_pod(replace(source, applied=False), within).pod
     running = index.pods.count(source.namespace, own)
     below = within.with_index(without_pods(index, new, own, running))
@@ -122,7 +122,7 @@ def rollout_pods(source: PodSource, replicas: int, within: Context) -> PodsToPla
     allowed = RolloutRules(
         0, 1, replicas, surge_of(workload.strategy, replicas), unavailable_of(workload.strategy, replicas)
     )
-    return PodsToPlace(index=below.cluster, batches=batches, rollout=allowed)
+    return MissingPods(index=below.cluster, batches=batches, rollout=allowed)
 
 
 def _terminated(source: PodSource, within: Context) -> Context:
@@ -132,17 +132,17 @@ def _terminated(source: PodSource, within: Context) -> Context:
     return within.with_index(terminated(within.cluster, source.namespace, source.own))
 
 
-def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> PodsToPlace:
+def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> MissingPods:
     workload, index = source.workload, within.cluster
     numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
     claims = workload.claims or _NO_CLAIMS
     known = ordinals(index, source.namespace, workload.meta.name, claims, numbers)
     if known is None:
-        return PodsToPlace(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
+        return MissingPods(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
     numbered = zip(numbers, known.pods, strict=True)
     missing = [(pod, f"{workload.meta.name}-{number}") for number, pod in numbered if not pod.runs]
     if not all(pod.certain for pod, _ in missing):
-        return PodsToPlace(index=index, unknown="where the volumes of its claims will be")
+        return MissingPods(index=index, unknown="where the volumes of its claims will be")
     problem, in_turn = problem_of(pod, within), not workload.parallel
     room = known.room if claims.names else {}
     run, groups = 0, dict[tuple[int, int | None], list[str]]()
@@ -161,7 +161,7 @@ def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> Po
         )
         for number, ((_, nodes), names) in enumerate(groups.items())
     )
-    return PodsToPlace(
+    return MissingPods(
         index=index,
         batches=batches,
         staying=replicas - len(missing),
@@ -194,18 +194,18 @@ def _kept_and_replaced(slots: dict[int, int | None], partition: int) -> tuple[li
     return kept, order
 
 
-def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Context) -> PodsToPlace:
+def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Context) -> MissingPods:
     """Source: statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``."""
     workload, index, namespace = source.workload, within.cluster, source.namespace
     strategy, name = workload.strategy or Strategy(), workload.meta.name
     running = index.pods.count(namespace, own)
     waits = _WAITS if index.pods.count(namespace, own, terminating=True) != running else ""
     if unknown := _unknown_steps(workload, strategy) or waits:
-        return PodsToPlace(index=index, unknown=unknown)
+        return MissingPods(index=index, unknown=unknown)
     numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
     known = ordinals(index, namespace, name, workload.claims or _NO_CLAIMS, numbers)
     if known is None:
-        return PodsToPlace(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
+        return MissingPods(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
     slots = dict(index.pods.matching(namespace, own))
     on = {number: slots.get(f"{name}-{number}") for number in numbers}
     partition = strategy.partition if isinstance(strategy.partition, int) else 0
@@ -215,7 +215,7 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
         groups.setdefault((known.pods[number - numbers.start].nodes, number < partition), []).append(number)
     if not turns or not all(known.pods[number - numbers.start].certain for number in turns):
         unknown = "where the volumes of its claims will be" if turns else ""
-        return PodsToPlace(index=index, staying=len(kept), unknown=unknown)
+        return MissingPods(index=index, staying=len(kept), unknown=unknown)
     pod_class = {number: place for place, group in enumerate(groups.values(), 1) for number in group}
     gated = gates.ORDINALS_UNAVAILABLE.holds(within.version)
     unavailable = unavailable_ordinals(workload.strategy, replicas) if gated else 1
@@ -229,7 +229,7 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
         PodBatch(problem=problems[of_old], pods=len(group), nodes=nodes, room=room)
         for (nodes, of_old), group in groups.items()
     )
-    return PodsToPlace(
+    return MissingPods(
         index=below,
         batches=(PodBatch(problem=problems[True], pods=0, leaving=leaving), *news),
         staying=len(kept),

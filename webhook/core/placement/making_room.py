@@ -77,7 +77,7 @@ def pods_to_preempt(
     if not always_fits(game, effort):
         return None
     steps = simulation.witness or one_order(game_of(batches, index))
-    placed = _Placed(game, [_held(batch.problem.request) for batch in batches], index, lower)
+    placed = _PodPlacer(game, [_held(batch.problem.request) for batch in batches], index, lower)
     slots = index.nodes.view().slots
     for step in steps:
         placed.put(step.batch, slots[step.node])
@@ -92,7 +92,7 @@ def _held(*requests: PodRequest) -> Counter[str]:
     return total
 
 
-class _Placed:
+class _PodPlacer:
     """Pods placed on nodes in turn. ``pods`` has the placed pods by slot."""
 
     def __init__(

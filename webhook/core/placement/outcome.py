@@ -58,7 +58,7 @@ class Step(Struct, frozen=True):
     gone: bool = False
 
 
-class PlacementVerdict(Struct, frozen=True):
+class PlacedPods(Struct, frozen=True):
     """The outcome, and how many pods have a node at the end of an order.
 
     ``fewest`` and ``most`` are None without a proof.
@@ -70,7 +70,7 @@ class PlacementVerdict(Struct, frozen=True):
     most: int | None = None
 
 
-class Simulation(PlacementVerdict, frozen=True):
+class Simulation(PlacedPods, frozen=True):
     """A verdict with its evidence. Sampled orders make ``fewest`` and ``most`` bounds.
 
     Attributes:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
-from webhook.core.placement.outcome import Effort, PlacementOutcome, PlacementVerdict, Simulation
+from webhook.core.placement.outcome import Effort, PlacedPods, PlacementOutcome, Simulation
 from webhook.core.placement.simulation import always_fits, simulate
 from webhook.core.what_if.workloads import SimulatedWorkload
 
@@ -30,8 +30,8 @@ class JointOutcome(Struct, frozen=True, kw_only=True):
     """
 
     workloads: tuple[SimulatedWorkload, ...]
-    whole: PlacementVerdict
-    each: tuple[PlacementVerdict, ...]
+    whole: PlacedPods
+    each: tuple[PlacedPods, ...]
     simulation: Simulation | None = None
     game: ClusterGame | None = None
     unknown: str = ""
@@ -111,7 +111,7 @@ def simulate_separately(
     no_fit = any(verdict.outcome is PlacementOutcome.NO_FIT for verdict in verdicts)
     return replace(
         together,
-        whole=PlacementVerdict(
+        whole=PlacedPods(
             outcome=PlacementOutcome.NO_FIT if no_fit else PlacementOutcome.UNKNOWN, wanted=together.whole.wanted
         ),
         each=verdicts,
@@ -130,10 +130,10 @@ def undecided(workloads: Sequence[SimulatedWorkload]) -> JointOutcome:
     return JointOutcome(workloads=tuple(workloads), whole=whole, each=verdicts)
 
 
-def _settled(wanted: int, *, open_: bool) -> PlacementVerdict:
+def _settled(wanted: int, *, open_: bool) -> PlacedPods:
     if open_:
-        return PlacementVerdict(outcome=PlacementOutcome.UNKNOWN, wanted=wanted)
-    return PlacementVerdict(outcome=PlacementOutcome.FITS, wanted=wanted, fewest=wanted, most=wanted)
+        return PlacedPods(outcome=PlacementOutcome.UNKNOWN, wanted=wanted)
+    return PlacedPods(outcome=PlacementOutcome.FITS, wanted=wanted, fewest=wanted, most=wanted)
 
 
 def batches_of(workloads: Sequence[SimulatedWorkload]) -> list[PodBatch]:
@@ -149,9 +149,9 @@ def batches_of(workloads: Sequence[SimulatedWorkload]) -> list[PodBatch]:
 
 def _verdict(
     outcome: PlacementOutcome, workloads: Sequence[SimulatedWorkload], fewest: int | None, most: int | None
-) -> PlacementVerdict:
+) -> PlacedPods:
     staying = sum(workload.staying for workload in workloads)
-    return PlacementVerdict(
+    return PlacedPods(
         outcome=outcome,
         wanted=sum(workload.wanted for workload in workloads),
         fewest=None if fewest is None else staying + fewest,
@@ -159,7 +159,7 @@ def _verdict(
     )
 
 
-def _of_each(workloads: Sequence[SimulatedWorkload], simulation: Simulation) -> Iterator[PlacementVerdict]:
+def _of_each(workloads: Sequence[SimulatedWorkload], simulation: Simulation) -> Iterator[PlacedPods]:
     if len(workloads) == 1:
         yield _verdict(simulation.outcome, workloads, simulation.fewest, simulation.most)
         return

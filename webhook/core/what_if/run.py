@@ -15,7 +15,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import are_attracted
 from webhook.core.placement.making_room import NodesToAdd, nodes_to_add, pods_to_preempt
-from webhook.core.placement.outcome import Effort, PlacementOutcome, PlacementVerdict
+from webhook.core.placement.outcome import Effort, PlacedPods, PlacementOutcome
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, plural
@@ -75,7 +75,7 @@ class SimulationAnswer(Struct, frozen=True, kw_only=True):
     added: tuple[NodesToAdd, ...] = ()
     preempts: int | None = None
     likely: Forecast | None = None
-    scaled: PlacementVerdict | None = None
+    scaled: PlacedPods | None = None
     grows: bool = False
 
     @property
@@ -218,7 +218,7 @@ class Run(Struct, frozen=True, kw_only=True):
         preempts = None if rolling else pods_to_preempt(batches, cluster, outcome.simulation, _ROOM)
         return nodes_to_add(batches, cluster, tried, within.policy.domains), preempts
 
-    def _scaled(self, workloads: Sequence[SimulatedWorkload]) -> PlacementVerdict | None:
+    def _scaled(self, workloads: Sequence[SimulatedWorkload]) -> PlacedPods | None:
         """The verdict at each autoscaler's maximum. None without a higher maximum."""
         sources = [workload.source for workload in workloads if workload.source is not None]
         if self.targets.everything or self.rollout or all(source.most <= source.replicas for source in sources):

@@ -22,7 +22,7 @@ from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.nodes import NodeRow
 from webhook.core.index.overlay import with_nodes
-from webhook.core.placement.outcome import Effort, PlacementOutcome, PlacementVerdict
+from webhook.core.placement.outcome import Effort, PlacedPods, PlacementOutcome
 from webhook.core.text import one_line, plural, together
 from webhook.core.what_if.ending import Ending
 from webhook.core.what_if.joint_simulation import JointOutcome, all_fit, simulate_together, trials_in
@@ -146,7 +146,7 @@ def _of_the_strategy(trials: _Trials, source: ReplicatedSource, end: Ending) -> 
 
 
 def _of_replicas(
-    trials: _Trials, source: ReplicatedSource, verdict: PlacementVerdict, end: Ending
+    trials: _Trials, source: ReplicatedSource, verdict: PlacedPods, end: Ending
 ) -> Iterator[SuggestedChange]:
     fewer = verdict.fewest or 0
     field = "parallelism" if source.workload.traits.completes else "replicas"

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from webhook.core.api.types import Pod
-from webhook.core.coming_pods.missing_pods import PodsToPlace, missing_pods, rollout_pods
+from webhook.core.coming_pods.missing_pods import MissingPods, missing_pods, rollout_pods
 from webhook.core.coming_pods.next_pod import coming_pod, problem_of
 from webhook.core.context import Context
 from webhook.core.explain.edit_target import object_title
@@ -30,7 +30,7 @@ class OtherPods(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
-class SimulatedWorkload(PodsToPlace, frozen=True, kw_only=True):
+class SimulatedWorkload(MissingPods, frozen=True, kw_only=True):
     """The pods of a workload without a node.
 
     Attributes:
@@ -52,13 +52,13 @@ def simulated_workload(source: ReplicatedSource, within: Context, *, rollout: bo
     """Return a source's pods without a node. With ``rollout``, return all pods of its rolling update."""
     following = coming_pod(source, within)
     if errors := refused(following):
-        coming = PodsToPlace(index=within.cluster, unknown=f"{errors[0].title}: {one_line(errors[0].message)}")
+        coming = MissingPods(index=within.cluster, unknown=f"{errors[0].title}: {one_line(errors[0].message)}")
     elif rollout:
         coming = rollout_pods(source, source.replicas, within)
     else:
         coming = missing_pods(source, source.replicas, within, following)
     if coming.unknown:
-        coming = PodsToPlace(index=coming.index, unknown=coming.unknown)
+        coming = MissingPods(index=coming.index, unknown=coming.unknown)
     # More pods may run than wanted.
     coming = replace(coming, staying=min(coming.staying, source.replicas))
     return SimulatedWorkload(

@@ -7,34 +7,28 @@ Source: k8s.io/api apps/v1/types.go, batch/v1/types.go, core/v1/types.go.
 
 from collections.abc import Mapping
 
-from msgspec import Struct
-
-from webhook.core.api.types import Int32, LabelSelector, ObjectMeta, PodTemplate, ResourceRequirements
+from webhook.core.api.types import ApiType, Int32, LabelSelector, ObjectMeta, PodTemplate, ResourceRequirements
 
 IntOrText = int | str
 """A count or a percentage, as in maxSurge."""
 
 
-class _ApiShape(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The base class of these types. They are used only for decoding and for JSON."""
-
-
-class RollingUpdate(_ApiShape, frozen=True):
+class RollingUpdate(ApiType, frozen=True):
     max_surge: IntOrText | None = None
     max_unavailable: IntOrText | None = None
     partition: IntOrText | None = None
 
 
-class StrategyFields(_ApiShape, frozen=True):
+class StrategyFields(ApiType, frozen=True):
     type: str | None = None
     rolling_update: RollingUpdate | None = None
 
 
-class _JobScheduling(_ApiShape, frozen=True):
+class _JobScheduling(ApiType, frozen=True):
     """The PodGroup scheduling of a Job. Only its presence matters."""
 
 
-class JobSpec(_ApiShape, frozen=True):
+class JobSpec(ApiType, frozen=True):
     parallelism: Int32 | None = None
     completions: Int32 | None = None
     selector: LabelSelector | None = None
@@ -44,25 +38,25 @@ class JobSpec(_ApiShape, frozen=True):
     scheduling: _JobScheduling | None = None
 
 
-class _ClaimMeta(_ApiShape, frozen=True):
+class _ClaimMeta(ApiType, frozen=True):
     name: str = ""
 
 
-class _ClaimTemplateSpec(_ApiShape, frozen=True):
+class _ClaimTemplateSpec(ApiType, frozen=True):
     storage_class_name: str | None = None
     resources: ResourceRequirements | None = None
 
 
-class _ClaimTemplate(_ApiShape, frozen=True):
+class _ClaimTemplate(ApiType, frozen=True):
     metadata: _ClaimMeta | None = None
     spec: _ClaimTemplateSpec | None = None
 
 
-class _StatefulSetOrdinals(_ApiShape, frozen=True):
+class _StatefulSetOrdinals(ApiType, frozen=True):
     start: Int32 | None = None
 
 
-class _JobTemplate(_ApiShape, frozen=True):
+class _JobTemplate(ApiType, frozen=True):
     spec: JobSpec | None = None
 
 
@@ -80,17 +74,17 @@ class Spec(JobSpec, frozen=True):
     pod_management_policy: str | None = None
 
 
-class Object(_ApiShape, frozen=True):
+class Object(ApiType, frozen=True):
     metadata: ObjectMeta | None = None
     spec: Spec | None = None
 
 
-class _JobCondition(_ApiShape, frozen=True):
+class _JobCondition(ApiType, frozen=True):
     type: str = ""
     status: str = ""
 
 
-class JobStatus(_ApiShape, frozen=True):
+class JobStatus(ApiType, frozen=True):
     succeeded: Int32 | None = None
     conditions: tuple[_JobCondition, ...] | None = None
 
@@ -104,12 +98,12 @@ class Job(Object, frozen=True):
     status: JobStatus | None = None
 
 
-class ControllerSpec(_ApiShape, frozen=True):
+class ReplicationControllerSpec(ApiType, frozen=True):
     replicas: Int32 | None = None
     selector: Mapping[str, str] | None = None  # this kind alone has a plain map as selector
     template: PodTemplate | None = None
 
 
-class Controller(_ApiShape, frozen=True):
+class ReplicationController(ApiType, frozen=True):
     metadata: ObjectMeta | None = None
-    spec: ControllerSpec | None = None
+    spec: ReplicationControllerSpec | None = None

@@ -24,7 +24,7 @@ from webhook.core.workloads.operators import OPERATOR_LAYOUTS, OperatorConstrain
 # Types of built-in kinds other than `built_in_objects.Object`.
 _DECODED: Mapping[GroupKind, type] = {
     POD: PodTemplate,
-    REPLICATION_CONTROLLER: built_in_objects.Controller,
+    REPLICATION_CONTROLLER: built_in_objects.ReplicationController,
     JOB: built_in_objects.Job,
 }
 

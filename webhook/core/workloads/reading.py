@@ -66,7 +66,7 @@ _OBJECT = decoder_of(built_in_objects.Object)
 _SPEC = decoder_of(built_in_objects.Spec)
 _JOB = decoder_of(built_in_objects.Job)
 _POD = decoder_of(PodTemplate)
-_CONTROLLER = decoder_of(built_in_objects.Controller)
+_CONTROLLER = decoder_of(built_in_objects.ReplicationController)
 _CONSTRAINTS = decoder_of(tuple[OperatorConstraint, ...] | None)
 _GO_CONSTRAINT = "v1.TopologySpreadConstraint"
 
@@ -201,7 +201,7 @@ def _read_pod(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: G
 def _read_controller(raw: bytes | Raw | Mapping[str, object]) -> built_in_objects.Object:
     """Read a ReplicationController. Convert its selector to the form of other kinds."""
     controller = _typed(raw, _CONTROLLER, REPLICATION_CONTROLLER[1])
-    own = controller.spec or built_in_objects.ControllerSpec()
+    own = controller.spec or built_in_objects.ReplicationControllerSpec()
     selector = None if own.selector is None else LabelSelector(match_labels=own.selector)
     spec = built_in_objects.Spec(replicas=own.replicas, selector=selector, template=own.template)
     return built_in_objects.Object(metadata=controller.metadata, spec=spec)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import Selector, compile_selector
 from webhook.core.api.spread_group import RESOURCE
 from webhook.core.budget import Missing, Reason
-from webhook.core.coming_pods.missing_pods import PodsToPlace, missing_pods
+from webhook.core.coming_pods.missing_pods import MissingPods, missing_pods
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.delivery import has_stored_plan
@@ -23,15 +23,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.simulation import one_order
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.rule import (
-    NO_REPLICAS,
-    Finding,
-    Need,
-    NotEvaluated,
-    Rule,
-    RuleAnswer,
-    Severity,
-)
+from webhook.core.rules.frame.rule import NO_REPLICAS, Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Subject, noun_of
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import listed, plural, quoted
@@ -214,7 +206,7 @@ def _fullest(pods: Mapping[str, int], there: Mapping[str, int]) -> _Fullest | No
 
 
 def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
-    coming: PodsToPlace,
+    coming: MissingPods,
     others: Sequence[_Lacking],
     limit: _Limit,
     column: Column,
@@ -246,7 +238,7 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
 
 
 def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
-    coming: PodsToPlace, others: Sequence[_Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
+    coming: MissingPods, others: Sequence[_Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
 ) -> Iterator[_Fullest | Reason]:
     """Yield how full a domain gets if missing pods of other workloads are placed first, up to the cap."""
     before = min(most - held, sum(one.pods for each in others for one in each.batches))
@@ -284,7 +276,7 @@ def _following(own: Sequence[PodBatch], others: Sequence[_Lacking]) -> list[PodB
     return found
 
 
-def _game_in(nodes: int, coming: PodsToPlace, others: Sequence[PodBatch], subject: Subject) -> ClusterGame | None:
+def _game_in(nodes: int, coming: MissingPods, others: Sequence[PodBatch], subject: Subject) -> ClusterGame | None:
     """Return the game of these pods on only these nodes. None if building the game would delay other reviews."""
     batches = [
         replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in (*coming.batches, *others)
@@ -301,7 +293,7 @@ def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex
     return domain in _by_domain(index.pods.count(namespace_of(subject.workload.meta.namespace), own), column, index)
 
 
-def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> PodsToPlace | Reason | None:
+def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> MissingPods | Reason | None:
     """Return the workload's missing pods. None if no pod is missing, a reason if unknown."""
     workload = subject.workload
     spec = template.template.pod_spec

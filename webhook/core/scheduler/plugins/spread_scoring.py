@@ -24,7 +24,7 @@ MAX_NODE_SCORE = 100  # kube-scheduler framework/interface.go MaxNodeScore
 _INVALID = -1
 
 
-class _Scoring(Struct, frozen=True):
+class _ScoredNodes(Struct, frozen=True):
     """The nodes with the required keys, and the slots of the nodes to score. Source: scoring.go ``preScoreState``."""
 
     eligible: EligibleNodes
@@ -44,7 +44,7 @@ def scores(counted: CountedConstraints, eligible: EligibleNodes, feasible: int) 
     if counted.require_all:
         for constraint in counted.constraints:
             with_keys &= nodes.column(constraint.topology_key).present
-    scoring = _Scoring(eligible, with_keys, tuple(node_sets.to_slots(feasible & with_keys)))
+    scoring = _ScoredNodes(eligible, with_keys, tuple(node_sets.to_slots(feasible & with_keys)))
     raw = dict.fromkeys(scoring.scored, 0.0)
     for constraint, counts in zip(counted.constraints, counted.counts, strict=True):
         domain_of = nodes.column(constraint.topology_key).domain_of
@@ -59,7 +59,7 @@ def scores(counted: CountedConstraints, eligible: EligibleNodes, feasible: int) 
     return {**dict.fromkeys(node_sets.to_slots(feasible), 0), **_normalised(rounded)}
 
 
-def _weighed(constraint: Constraint, counts: Counts, scoring: _Scoring) -> tuple[float, Counts]:
+def _weighed(constraint: Constraint, counts: Counts, scoring: _ScoredNodes) -> tuple[float, Counts]:
     """Return the weight of the topology key, and the matching pods in each scored node's domain.
 
     All scored nodes without the key share the domain of the empty value. Pods are counted per node for hostname,

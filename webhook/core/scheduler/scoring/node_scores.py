@@ -43,7 +43,7 @@ _WEIGHTS: Mapping[str, int] = {
 }
 
 
-class _Scoring(Struct, frozen=True):
+class _ScoreFacts(Struct, frozen=True):
     """All facts for the nodes' scores. ``drawn`` is the argument of `preferences.inter_pod_affinity`."""
 
     problem: Problem
@@ -51,7 +51,7 @@ class _Scoring(Struct, frozen=True):
     drawn: tuple[tuple[str, Counts], ...]
 
 
-def take_scoring(index: ReadOnlyIndex, problem: Problem) -> _Scoring | None:
+def take_scoring(index: ReadOnlyIndex, problem: Problem) -> _ScoreFacts | None:
     """Copy the facts for scores of a current problem. None if the index lacks facts.
 
     Source: noderesources/fit.go ``PreScore``; interpodaffinity/scoring.go ``PreScore``.
@@ -67,7 +67,7 @@ def take_scoring(index: ReadOnlyIndex, problem: Problem) -> _Scoring | None:
         free, allocatable = index.nodes.amounts(name)
         assumed = {slot: amounts[number] for slot, amounts in facts.assumed.items()}
         resources.append(ResourceUse(free, allocatable, assumed, requested.get(name, 0), scored[number]))
-    return _Scoring(problem, tuple(resources), (*_weighted_terms(problem, index), *facts.drawn))
+    return _ScoreFacts(problem, tuple(resources), (*_weighted_terms(problem, index), *facts.drawn))
 
 
 def _weighted_terms(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, Counts], ...]:
@@ -89,7 +89,7 @@ def _weighted_terms(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, 
     return tuple(weighted)
 
 
-def node_scores(scoring: _Scoring, cycle: Cycle, feasible: int) -> Mapping[str, Mapping[int, int]] | None:
+def node_scores(scoring: _ScoreFacts, cycle: Cycle, feasible: int) -> Mapping[str, Mapping[int, int]] | None:
     """Return the weighted score of each feasible node for each plugin, by slot.
 
     A plugin without scores has an empty mapping. ``cycle`` must have the same problem. None for an invalid preferred
@@ -118,7 +118,7 @@ def node_scores(scoring: _Scoring, cycle: Cycle, feasible: int) -> Mapping[str, 
     }
 
 
-def best_nodes(scoring: _Scoring, cycle: Cycle, feasible: int) -> int:
+def best_nodes(scoring: _ScoreFacts, cycle: Cycle, feasible: int) -> int:
     """Return the feasible nodes with the highest sum of scores, as a set (`node_sets`).
 
     Empty for an invalid preferred term.

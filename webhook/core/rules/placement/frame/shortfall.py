@@ -15,7 +15,7 @@ from webhook.core.api.well_known import HOSTNAME, JOB_NAME
 from webhook.core.budget import Missing, Reason
 from webhook.core.changes.candidates import Candidates, limit_trials
 from webhook.core.changes.change import Changes, template_with
-from webhook.core.coming_pods.missing_pods import PodsToPlace, all_pods_recreated, missing_pods, rollout_pods
+from webhook.core.coming_pods.missing_pods import MissingPods, all_pods_recreated, missing_pods, rollout_pods
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.index.owners import has_same_template
 from webhook.core.placement.making_room import cause_of_misfit, pods_to_preempt
@@ -136,7 +136,7 @@ def _shortfall(case: TemplateUnderRule, placement: Placement, replicas: int) -> 
     return Shortfall(case, placement, replicas, came.staying, found, why, mode, victims)
 
 
-def _simulated(case: TemplateUnderRule, came: PodsToPlace) -> Simulation | Reason | None:
+def _simulated(case: TemplateUnderRule, came: MissingPods) -> Simulation | Reason | None:
     """Simulate the pods. None if all pods fit, a reason if unknown."""
     may_search = case.subject.context.budget.may_search
     found = came.outcome(_effort(case) if may_search else _CLOSED_FORMS)
@@ -151,13 +151,13 @@ def _effort(case: TemplateUnderRule) -> Effort:
     return _OFFLINE if case.subject.offline else _WAITING
 
 
-def _coming(case: TemplateUnderRule, placement: Placement, template: Template, replicas: int) -> PodsToPlace:
+def _coming(case: TemplateUnderRule, placement: Placement, template: Template, replicas: int) -> MissingPods:
     subject, own = case.subject, case.once(_own_pods)
     workload = subject.workload
     if own is None:
-        return PodsToPlace(index=case.index, unknown=NO_SELECTOR.text)
+        return MissingPods(index=case.index, unknown=NO_SELECTOR.text)
     if unknown := case.once(_unknown_labels):
-        return PodsToPlace(index=case.index, unknown=unknown)
+        return MissingPods(index=case.index, unknown=unknown)
     source = PodSource(
         workload=workload,
         template=template,
