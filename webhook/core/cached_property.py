@@ -1,14 +1,15 @@
 """Compute values of an object at first use, and keep them."""
 
 from collections.abc import Callable
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Generic, Self, TypeVar, overload
 
 from msgspec import Struct
 
+_Owner = TypeVar("_Owner")
 _Value = TypeVar("_Value")
 
 
-class cached_property(Generic[_Value]):  # noqa: N801 a decorator, like `property`
+class cached_property(Generic[_Owner, _Value]):  # noqa: N801 a decorator, like `property`
     """`functools.cached_property` of Python 3.12, without a lock.
 
     Older versions hold one lock for all instances. A thread with a long computation about the cluster would delay
@@ -16,7 +17,7 @@ class cached_property(Generic[_Value]):  # noqa: N801 a decorator, like `propert
     the same value. That is harmless, because its inputs never change.
     """
 
-    def __init__(self, compute: Callable[[Any], _Value]) -> None:
+    def __init__(self, compute: Callable[[_Owner], _Value]) -> None:
         self._compute = compute
         self.__doc__ = compute.__doc__
 
@@ -26,8 +27,8 @@ class cached_property(Generic[_Value]):  # noqa: N801 a decorator, like `propert
     @overload
     def __get__(self, of: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, of: object, owner: type) -> _Value: ...
-    def __get__(self, of: Any, owner: type) -> _Value | Self:
+    def __get__(self, of: _Owner, owner: type) -> _Value: ...
+    def __get__(self, of: _Owner | None, owner: type) -> _Value | Self:
         if of is None:
             return self
         value = of.__dict__[self._name] = self._compute(of)

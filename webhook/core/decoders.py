@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Callable
 from itertools import islice
-from typing import Any, TypeVar, overload
+from typing import TypeVar, cast
 
 import msgspec
 from msgspec import Raw
@@ -24,27 +24,19 @@ _Read = TypeVar("_Read")
 # Struct meanwhile gets a partial layout, and the process ends with a segmentation fault (msgspec 0.22). So only this
 # module creates decoders, one at a time.
 _making = threading.Lock()
-_made: dict[Any, msgspec.json.Decoder[Any]] = {}
+_made: dict[object, object] = {}
 
 
-@overload
-def decoder_of(into: type[_Read]) -> msgspec.json.Decoder[_Read]: ...
-@overload
-def decoder_of(into: Any) -> msgspec.json.Decoder[Any]: ...  # noqa: ANN401 a union is no `type`
-def decoder_of(into: Any) -> msgspec.json.Decoder[Any]:
+def decoder_of(into: type[_Read]) -> msgspec.json.Decoder[_Read]:
     """Return the shared decoder of JSON into this type."""
     made = _made.get(into)
     if made is None:
         with _making:
             made = _made.setdefault(into, msgspec.json.Decoder(into))
-    return made
+    return cast("msgspec.json.Decoder[_Read]", made)
 
 
-@overload
-def converted(value: object, into: type[_Read]) -> _Read: ...
-@overload
-def converted(value: object, into: Any) -> Any: ...  # noqa: ANN401 as above
-def converted(value: object, into: Any) -> Any:
+def converted(value: object, into: type[_Read]) -> _Read:
     """Convert plain JSON values into this type. Raises msgspec.ValidationError if they do not fit."""
     return msgspec.convert(value, decoder_of(into).type)
 

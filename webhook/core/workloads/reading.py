@@ -67,7 +67,7 @@ _SPEC = decoder_of(built_in_objects.Spec)
 _JOB = decoder_of(built_in_objects.Job)
 _POD = decoder_of(PodTemplate)
 _CONTROLLER = decoder_of(built_in_objects.ReplicationController)
-_CONSTRAINTS = decoder_of(tuple[OperatorConstraint, ...] | None)
+_CONSTRAINTS = decoder_of(tuple[OperatorConstraint, ...])
 _GO_CONSTRAINT = "v1.TopologySpreadConstraint"
 
 _NO_META = ObjectMeta()
@@ -321,10 +321,9 @@ def _templates(value: object, layout: Layout, meta: ObjectMeta) -> Iterator[Temp
 
 def _decode_bare(found: object, path: tuple[str, ...]) -> PodTemplate:
     try:
-        constraints = converted(found, tuple[OperatorConstraint, ...])
+        constraints = () if found is None else converted(found, tuple[OperatorConstraint, ...])
     except msgspec.ValidationError:
-        read, _ = decode_strictly(msgspec.json.encode(found), _CONSTRAINTS, f"[]{_GO_CONSTRAINT}", path)
-        constraints = read or ()
+        constraints, _ = decode_strictly(msgspec.json.encode(found), _CONSTRAINTS, f"[]{_GO_CONSTRAINT}", path)
     return PodTemplate(spec=PodSpec(topology_spread_constraints=constraints))
 
 

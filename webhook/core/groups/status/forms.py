@@ -1,7 +1,7 @@
 """The JSON form of a SpreadGroup's status."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct, field
@@ -91,13 +91,11 @@ def status_json(status: SpreadGroupStatus) -> Mapping[str, object]:
     The number of unguarded pods is always present. Without it, server-side apply would turn the object into null, which
     the resource definition rejects.
     """
-    fields: dict[str, Any] = msgspec.to_builtins(status)
-    fields["unguarded"] = {"count": 0} | fields.get("unguarded", {})
-    return {
-        key: [_without_empty(item) for item in value] if key in {"conditions", "workloads"} else value
-        for key, value in fields.items()
-    }
+    fields: dict[str, object] = msgspec.to_builtins(status)
+    fields["unguarded"] = {"count": 0} | msgspec.to_builtins(status.unguarded)
+    listed = {"conditions": status.conditions, "workloads": status.workloads}
+    return fields | {name: [*map(_without_empty, parts)] for name, parts in listed.items() if parts}
 
 
-def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in fields.items() if value not in (None, "", [], ())}
+def _without_empty(part: Struct) -> Mapping[str, object]:
+    return {key: value for key, value in msgspec.to_builtins(part).items() if value not in (None, "", [], ())}
