@@ -8,7 +8,6 @@ Quota and other webhooks are ignored.
 """
 
 from collections.abc import Mapping
-from itertools import count
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -218,8 +217,8 @@ def _in_replica_set(above: Owner, source: PodSource, index: ReadOnlyIndex) -> _C
     """
     key, revision = REVISIONED[source.workload.group_kind], placeholder(source.workload, "revision")
     # During a rollout there are several. The largest most likely creates the next pod.
-    owners = index.owners.of_namespace(source.namespace) if source.applied else ()
-    sets = [owner for owner in owners if _is_set_of(owner, above)]
+    owners = index.owners.controlled(source.namespace, above.kind, above.meta.name) if source.applied else ()
+    sets = [owner for owner in owners if group_kind(owner.api_version, owner.kind) == REPLICA_SET]
     current = max(sets, key=lambda owner: (owner.replicas or 0, owner.meta.name), default=None)
     labelled = ((current.selector.match_labels if current and current.selector else None) or {}).get(key)
     if current is not None and labelled is not None:
@@ -243,19 +242,13 @@ def _in_replica_set(above: Owner, source: PodSource, index: ReadOnlyIndex) -> _C
     return _Child(f"{name}-{NOT_YET_KNOWN}", new, {key: revision})
 
 
-def _is_set_of(owner: Owner, above: Owner) -> bool:
-    made_by, is_set = owner.meta.controller, group_kind(owner.api_version, owner.kind) == REPLICA_SET
-    return is_set and made_by is not None and (made_by.kind, made_by.name) == (above.kind, above.meta.name)
-
-
 def _ordinal(above: Owner, index: ReadOnlyIndex, first: int) -> _Child:
     """Build the next pod of a StatefulSet, with the lowest free ordinal.
 
     Source: pkg/controller/statefulset stateful_set_utils.go ``getStartOrdinal``, ``updateIdentity``.
     """
-    existing = set(index.pods.names(above.meta.namespace))
     # A StatefulSet fills gaps first, from the lowest ordinal.
-    ordinal = next(number for number in count(first) if f"{above.meta.name}-{number}" not in existing)
+    ordinal = index.pods.free_ordinal(above.meta.namespace, above.meta.name, first)
     name = f"{above.meta.name}-{ordinal}"
     return _Child(name, above, ordinal_labels(name, ordinal))
 

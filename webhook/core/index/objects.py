@@ -55,6 +55,12 @@ class Owner(Struct, frozen=True, kw_only=True, gc=False):
     spec: bytes = b""
 
 
+def is_controlled_by(owner: Owner, kind: str, name: str) -> bool:
+    """Whether the owner's controller has this kind and name."""
+    above = owner.meta.controller
+    return above is not None and (above.kind, above.name) == (kind, name)
+
+
 class ScaleTarget(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """The target of an autoscaler. Source: k8s.io/api autoscaling/v2/types.go ``CrossVersionObjectReference``."""
 

@@ -14,7 +14,7 @@ from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod, named_claims
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index.nodes import NodeRow, Nodes, NodeView
-from webhook.core.index.objects import Owner
+from webhook.core.index.objects import Owner, is_controlled_by
 from webhook.core.index.pod_extras import HostPort, Mounted, extras_of
 from webhook.core.index.pods import Counts, PodOnNode, Pods, ScoreFacts
 from webhook.core.index.read_only import Owners, ReadOnlyIndex, Volumes
@@ -137,6 +137,9 @@ class _WithOwners(Owners):
     def get(self, api_version: str, kind: str, namespace: str, name: str) -> Owner | None:
         added = self._owners.get((namespace, group_of(api_version), kind, name))
         return added or self._below.get(api_version, kind, namespace, name)
+
+    def controlled(self, namespace: str, kind: str, name: str) -> tuple[Owner, ...]:
+        return tuple(owner for owner in self.of_namespace(namespace) if is_controlled_by(owner, kind, name))
 
     def of_namespace(self, namespace: str) -> tuple[Owner, ...]:
         kept = (owner for owner in self._below.of_namespace(namespace) if _identity(owner) not in self._owners)

@@ -76,6 +76,10 @@ class Pods(View):
         """The namespace's unfinished pods: first those on nodes, then those without a node."""
         return self._ask(Pods.names, namespace)
 
+    def free_ordinal(self, namespace: str, stem: str, first: int) -> int:
+        """The lowest number from ``first`` for which no unfinished pod is named ``<stem>-<number>``."""
+        return self._ask(Pods.free_ordinal, namespace, stem, first)
+
     def on_node(self, namespace: str, name: str) -> PodOnNode | None:
         """The pod of this name, even if terminating. None if it is on no node."""
         return self._ask(Pods.on_node, namespace, name)

@@ -84,6 +84,10 @@ class Owners(View):
         """The namespace's owners of every kind."""
         return self._ask(Owners.of_namespace, namespace)
 
+    def controlled(self, namespace: str, kind: str, name: str) -> tuple[Owner, ...]:
+        """The namespace's owners whose controller has this kind and name, in any group."""
+        return self._ask(Owners.controlled, namespace, kind, name)
+
     def matching(self, namespace: str, selector: Selector, most: int) -> tuple[Owner, ...]:
         """The namespace's workloads with a matching pod template, without labels added by controllers.
 

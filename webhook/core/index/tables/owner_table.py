@@ -11,7 +11,7 @@ from webhook.core.api.requirements import Requirement
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import EQUALS, IN
 from webhook.core.budget import check_time
-from webhook.core.index.objects import Autoscaler, Owner
+from webhook.core.index.objects import Autoscaler, Owner, is_controlled_by
 from webhook.core.index.read_only import Owners
 from webhook.core.index.tables.shrinking import Grouped, drop, drop_under, put_under
 from webhook.core.workloads.kinds import GroupKind, group_of
@@ -73,6 +73,9 @@ class OwnerTable(Owners):
     def of_namespace(self, namespace: str) -> tuple[Owner, ...]:
         check_time()
         return tuple(owner for owners in self._owners.get(namespace, {}).values() for owner in owners.values())
+
+    def controlled(self, namespace: str, kind: str, name: str) -> tuple[Owner, ...]:
+        return tuple(owner for owner in self.of_namespace(namespace) if is_controlled_by(owner, kind, name))
 
     def matching(self, namespace: str, selector: Selector, most: int) -> tuple[Owner, ...]:
         check_time()

@@ -5,6 +5,7 @@ ports, volumes and affinity terms. Only spread constraints ignore it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from typing import TypeVar
 
 from webhook.core.api.resources import PodRequest, existing_request
@@ -152,6 +153,12 @@ class PodTable(Pods):
     def names(self, namespace: str) -> tuple[str, ...]:
         space = self._namespaces.get(namespace)
         return (*(space.records if space is not None else ()), *self._waiting.get(namespace, ()))
+
+    def free_ordinal(self, namespace: str, stem: str, first: int) -> int:
+        space, waiting = self._namespaces.get(namespace), self._waiting.get(namespace, {})
+        records = space.records if space is not None else {}
+        names = ((number, f"{stem}-{number}") for number in count(first))
+        return next(number for number, name in names if name not in records and name not in waiting)
 
     def namespaces(self) -> tuple[str, ...]:
         return tuple(self._namespaces)
