@@ -648,7 +648,13 @@ SOFT = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatis
         ({"webhook": {"enabled": False}}, ["Nothing is asked: webhook.enabled is false."]),
         (EXISTING, ["certificate from Secret evenspread-webhook-tls."]),
         (CERT_MANAGER, ["certificate from cert-manager."]),
-        (ZERO, ["What runs is scanned every 5m:", "reports   none: this cluster has neither"]),
+        (
+            ZERO,
+            [
+                "What runs is scanned after each change, and as a whole every 1h:",
+                "reports   none: this cluster has neither",
+            ],
+        ),
         (
             {"controller": {"scan": {"reports": False, "events": False}}},
             ["reports   none (controller.scan.reports)", "events    none (controller.scan.events)"],

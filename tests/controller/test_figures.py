@@ -17,7 +17,7 @@ class Stands:
     """What figures ask of a scanner."""
 
     def __init__(self, scan=None, **settings):
-        self.used, self.reports, self.events, self.feed = 3.5, None, None, None
+        self.used, self.differences, self.reports, self.events, self.feed = 3.5, 0, None, None, None
         self.groups = Kept()
         self.settings = ScanSettings(**settings)
         self.latest = None if scan is None else FinishedScan(scan=scan, ended=100.0, seconds=7.0, used=2.0)
@@ -76,7 +76,10 @@ def values(scanner):
 
 
 def test_without_a_scan_nothing_is_said_of_the_cluster():
-    assert values(Stands()) == {("evenspread_scan_cpu_seconds_total",): 3.5}
+    assert values(Stands()) == {
+        ("evenspread_scan_cpu_seconds_total",): 3.5,
+        ("evenspread_scan_differences_total",): 0,
+    }
 
 
 def test_what_is_written_is_counted():

@@ -85,7 +85,7 @@ class Replica:
         self.now = now  # a minute after NOW
         self.scanner = Scanner(
             server(api, folder),
-            ScanSettings(**{"interval": 300.0, "share": 1.0, **settings}),
+            ScanSettings(**{"full_interval": 300.0, "share": 1.0, **settings}),
             "one",
             leading=lambda: self.leads,
             clock=lambda: self.now,
@@ -97,10 +97,17 @@ class Replica:
         self.scanner.turn()
 
     def scans(self):
-        """Turn until one more scan has come to its end."""
+        """Turn until one more full scan has come to its end."""
         before = self.scanner.latest
         self.now += 300
         eventually(lambda: self.scanner.turn() and self.scanner.latest is not before)
+        return self.scanner.latest.scan
+
+    def updates(self, seconds=10):
+        """Turn once, after the time between two updates: a full scan is not due."""
+        self.now += seconds
+        self.scanner.turn()
+        assert not self.scanner.fault
         return self.scanner.latest.scan
 
     def __enter__(self):

@@ -103,6 +103,8 @@ def scanning(folder: pathlib.Path, kubeconfig: pathlib.Path, *more: str):
         PROGRAM,
         "controller",
         "--scan",
+        "--scan-full-interval",
+        "2s",
         "--scan-interval",
         "2s",
         "--scan-share",

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from webhook.core.api.types import OwnerReference, Pod
-from webhook.core.index.cluster_index import Event
 from webhook.core.index.objects import ApiObject
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_kind
 
@@ -26,7 +25,7 @@ class UnownedPods:
     def __init__(self) -> None:
         self._pods: dict[tuple[str, str], OwnerReference | None] = {}
 
-    def apply(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
+    def apply(self, changes: Sequence[tuple[str, ApiObject]]) -> None:
         for event, value in changes:
             if not isinstance(value, Pod):
                 continue

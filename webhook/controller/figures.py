@@ -38,6 +38,11 @@ class ScanFigures(Collector):
     def collect(self) -> Iterator[Metric]:
         scanner = self._scanner
         yield CounterMetricFamily("evenspread_scan_cpu_seconds", "Processor time of scans.", value=scanner.used)
+        yield CounterMetricFamily(
+            "evenspread_scan_differences",
+            "Results of full scans that differ although no fact changed. Must stay 0: else it is a bug.",
+            value=scanner.differences,
+        )
         yield from self._write_metrics()
         if scanner.feed is not None:
             yield from ClusterFigures(scanner.feed.watch_states).collect()

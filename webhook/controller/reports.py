@@ -4,8 +4,10 @@
     take     write the report of a scanned workload
     end      delete the reports of workloads without results
 
-Nothing is kept in memory between scans. The next leader finds the same reports and writes only the differences. So a
-change of leaders neither loses nor repeats a report, and a report changed or deleted by others is repaired.
+    update   after a scan: write or delete the report of a workload that was scanned again
+
+The next leader finds the same reports and writes only the differences. So a change of leaders neither loses nor repeats
+a report. A report changed or deleted by others is repaired by the next full scan.
 """
 
 import logging
@@ -21,7 +23,7 @@ from webhook.cluster.connection import ApiServer
 from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.writing.reports import ReportStore, is_of_one_object, report_store
 from webhook.controller.bounds import Allowance
-from webhook.controller.workload_lister import UnreadNames, is_among
+from webhook.controller.workload_lister import ObjectName, UnreadNames, is_among
 from webhook.core.workloads.kinds import GroupKind, group_kind
 from webhook.logs import bounded
 from webhook.report.documents import KINDS, ReportApi, ReportContent, digest, report
@@ -50,6 +52,7 @@ class ReportWriter:
     Attributes:
         api: The API of the reports. None without an API, or before the first scan.
         fault: The reason for missing reports in the last scan. Empty if all were written.
+        behind: Whether a report was not written or deleted since `begin`.
         writes: Counts by outcome: written, removed, postponed (rate limit), refused (this report, or all of its
             namespace), failed.
     """
@@ -75,12 +78,12 @@ class ReportWriter:
         self._stopped = True
         self._logged_fault = ""
         self.api: ReportApi | None = None
-        self.fault = ""
+        self.fault, self.behind = "", False
         self.writes: Counter[str] = Counter(written=0, removed=0, postponed=0, refused=0, failed=0)
 
     def begin(self) -> None:
         """Read the existing reports. Never raises for an answer of the API server."""
-        self._there, self._wanted, self._failures, self._stopped = {}, set(), 0, True
+        self._there, self._wanted, self._failures, self._stopped, self.behind = {}, set(), 0, True, False
         try:
             stores = {api: report_store(self._server, str(api), KINDS[api]) for api in ReportApi}
             self._stores = {api: store for api, store in stores.items() if store is not None}
@@ -102,15 +105,24 @@ class ReportWriter:
         name = document["metadata"]["name"]
         self._wanted.add((wanted.namespace, name))
         there = self._there.get((self.api, wanted.namespace, name))
-        if wanted.namespace and (there is None or there.digest != digest(document)):
-            self._write(wanted.namespace, "written", partial(self._stores[self.api].put, document))
+        if not wanted.namespace or (there is not None and there.digest == digest(document)):
+            return
+        if self._write(wanted.namespace, "written", partial(self._stores[self.api].put, document)):
+            self._note(self.api, document)
+
+    def update(self, workload: ObjectName, wanted: ReportContent | None) -> None:
+        """Write the report of a workload, or delete it without content."""
+        self.take(wanted)
+        for (api, namespace, name), existing in list(self._there.items()) if wanted is None else ():
+            if (existing.kind, namespace, existing.name) == workload:
+                self._remove(api, namespace, name)
 
     def end(self, unread: UnreadNames = ()) -> None:
         """Delete the reports without a workload. Reports of ``unread`` kinds and objects are kept."""
-        for (api, namespace, name), existing in self._there.items():
+        for (api, namespace, name), existing in list(self._there.items()):
             wanted = api is self.api and (namespace, name) in self._wanted
             if not wanted and not is_among(unread, (existing.kind, namespace, existing.name)):
-                self._write(namespace, "removed", partial(self._stores[api].remove, namespace, name))
+                self._remove(api, namespace, name)
         self._allowance.forget_idle()
 
     def _note(self, api: ReportApi, document: Mapping[str, Any]) -> None:
@@ -119,12 +131,19 @@ class ReportWriter:
         at = (api, str(meta.get("namespace", "")), str(meta.get("name", "")))
         self._there[at] = _ExistingReport(digest(document), kind, str(scope.get("name", "")))
 
-    def _write(self, namespace: str, outcome: str, act: Callable[[], None]) -> None:
+    def _remove(self, api: ReportApi, namespace: str, name: str) -> None:
+        if self._write(namespace, "removed", partial(self._stores[api].remove, namespace, name)):
+            del self._there[api, namespace, name]
+
+    def _write(self, namespace: str, outcome: str, act: Callable[[], None]) -> bool:
+        """Write or delete a report. Returns False if it was not possible now."""
         if self._stopped or not self._may_write():
-            return
+            self.behind = True
+            return False
         if not self._allowance.take(namespace):
             self.writes["postponed"] += 1
-            return
+            self.behind = True
+            return False
         try:
             act()
         except ClusterError as error:
@@ -134,9 +153,11 @@ class ReportWriter:
                 _log.debug("a report cannot be written: %s", error)
             else:
                 self._failed(error, refusal)
-        else:
-            self.writes[outcome] += 1
-            self._failures = 0
+            self.behind = True
+            return False
+        self.writes[outcome] += 1
+        self._failures = 0
+        return True
 
     def _failed(self, error: ClusterError, refusal: RefusedError | None) -> None:
         self.writes["failed"] += 1

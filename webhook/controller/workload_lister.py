@@ -15,12 +15,12 @@ from msgspec import Raw
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.errors import RefusedError
 from webhook.cluster.listing import NotListedError, Pause, list_pages
-from webhook.cluster.resources import Resource, with_workloads
+from webhook.cluster.resources import BUILT_IN_RESOURCES, Resource, group_path, with_workloads
 from webhook.cluster.unowned_pods import UnownedPod
 from webhook.core.api.types import Named, TypeMeta
 from webhook.core.decoders import decoder_of, read_nested
 from webhook.core.policy.policy import Policy
-from webhook.core.scan.scan_context import stands_for
+from webhook.core.scan.scan_context import ObjectKey, stands_for
 from webhook.core.workloads.kind_fields import constraint_paths, has_template
 from webhook.core.workloads.kinds import POD, GroupKind, group_kind
 from webhook.logs import bounded
@@ -53,7 +53,9 @@ def in_both(one: UnreadNames, other: UnreadNames) -> set[GroupKind | ObjectName]
 
 
 class WorkloadLister:
-    """Lists objects. After an error, the next call of `objects` continues.
+    """Lists the objects of a full scan. After an error, the next call of `objects` continues.
+
+    Later, `read` reads an object of a watched kind, and `list_unwatched` prepares `objects` for the others.
 
     Attributes:
         unread: Kinds without a complete list. The scan adds objects without a result.
@@ -68,6 +70,9 @@ class WorkloadLister:
         self._pause = Pause(sleep=sleep)
         self._left = [resource for resource in with_workloads(server, policy) if self._is_listed(resource)]
         listed = [(resource.api_versions[0], resource.kind) for resource in self._left]
+        self._unwatched = [resource for resource in self._left if resource not in BUILT_IN_RESOURCES]
+        named = ((group_kind(kept.api_versions[0], kept.kind), kept) for kept in self._left)
+        self._watched = {kind: kept for kind, kept in named if kept in BUILT_IN_RESOURCES}
         # Skip objects created by these kinds. For operators' kinds without a template, scan the pods.
         self._kinds = {group_kind(*kind) for kind in listed if has_template(*kind, self._embedded)}
         self._pods: list[UnownedPod] | None = None  # remaining pods; None before kinds are listed
@@ -87,6 +92,35 @@ class WorkloadLister:
         while self._pods:
             yield [document for pod in self._pods[:_PAGE] if (document := self._get_pod(pod)) is not None]
             del self._pods[:_PAGE]
+
+    def is_watched(self, kind: GroupKind) -> bool:
+        """Whether the index has events of the kind's objects."""
+        return kind in self._watched
+
+    def list_unwatched(self, unowned: tuple[UnownedPod, ...]) -> None:
+        """Let `objects` yield the objects of all other kinds, and the pods without a workload."""
+        self._left, self._unowned, self._pods = [*self._unwatched], unowned, None
+        # A kind without a list or an object without a result is tried again.
+        self.unread = {name for name in self.unread if self.is_watched(name if isinstance(name[0], str) else name[0])}
+
+    def read(self, key: ObjectKey) -> ObjectJson | None:
+        """Read an object of a watched kind. None if it is gone, forbidden, or created by a listed object.
+
+        Raises:
+            ClusterError: The API server does not answer.
+        """
+        resource = self._watched[key.group, key.kind]
+        of = TypeMeta(api_version=resource.api_versions[0], kind=resource.kind)
+        path = f"{group_path(resource.api_versions[0])}/namespaces/{key.namespace}/{resource.name}/{key.name}"
+        try:
+            with self._server.open(path) as stream:
+                return self._kept_object(Raw(stream.body()), of)
+        except RefusedError as refusal:
+            if refusal.status == _FORBIDDEN:
+                self.unread.add(((key.group, key.kind), key.namespace, key.name))
+            elif refusal.status != _GONE:
+                raise
+            return None
 
     def _is_listed(self, resource: Resource) -> bool:
         version = resource.api_versions[0]

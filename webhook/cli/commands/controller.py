@@ -56,6 +56,7 @@ class ControllerOptions(Struct, frozen=True, kw_only=True):
     scan: bool
     config: str | None
     scan_interval: timedelta
+    scan_full_interval: timedelta
     scan_share: float
     reports: bool
     events: bool
@@ -110,7 +111,14 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
     type=duration(timedelta(seconds=1)),  # --scan-share limits the cost of short intervals
     default=timedelta(minutes=5),
     metavar="DURATION",
-    help="Time between the starts of two scans. [default: 5m]",
+    help="Time between two lists of unwatched kinds, and between two updates of many workloads. [default: 5m]",
+)
+@option(
+    "--scan-full-interval",
+    type=duration(timedelta(seconds=1)),
+    default=timedelta(hours=1),
+    metavar="DURATION",
+    help="Time between the starts of two full scans. [default: 1h]",
 )
 @option(
     "--scan-share",
@@ -170,6 +178,7 @@ def controller(**given: object) -> None:
     upkeep = _upkeep(server, options) if options.ca_secret or options.deployment else None
     settings = ScanSettings(
         interval=options.scan_interval.total_seconds(),
+        full_interval=options.scan_full_interval.total_seconds(),
         share=options.scan_share,
         reports=options.reports,
         events=options.events,

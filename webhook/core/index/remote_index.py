@@ -59,13 +59,14 @@ class RemoteIndex(ReadOnlyIndex):
     """An index that sends each query to an `IndexClient` once.
 
     Attributes:
-        known: The answers by query.
+        questions: The queries by key.
+        known: The answers, by the same keys.
         consistent: Whether all answers have the same revision.
     """
 
     def __init__(self, client: IndexClient) -> None:
         self._client = client
-        self._questions: dict[Hashable, IndexQuestion] = {}
+        self.questions: dict[Hashable, IndexQuestion] = {}
         self.known: dict[Hashable, object] = {}
         self._revision: int | None = None
         self.consistent = True
@@ -95,8 +96,8 @@ class RemoteIndex(ReadOnlyIndex):
 
     def refresh(self) -> bool:
         """Repeat all queries at once. Return whether an answer changed."""
-        self._revision, answers = self._client.all([*self._questions.values()])
-        before, self.known = self.known, dict(zip(self._questions, answers, strict=True))
+        self._revision, answers = self._client.all([*self.questions.values()])
+        before, self.known = self.known, dict(zip(self.questions, answers, strict=True))
         self.consistent = self._revision != SEVERAL_REVISIONS
         return self.known != before
 
@@ -114,7 +115,7 @@ class RemoteIndex(ReadOnlyIndex):
             answer = self.known.get(key, self)
         if answer is self:
             revision, [answer] = self._client.all([(name, args, kwargs)])
-            self._questions[key], self.known[key] = (name, args, kwargs), answer
+            self.questions[key], self.known[key] = (name, args, kwargs), answer
             if revision != self._revision:
                 self.consistent = self._revision is None
                 self._revision = revision

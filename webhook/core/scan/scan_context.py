@@ -77,6 +77,11 @@ def scan_context(context: Context) -> ScanContext:
     return ScanContext(context=context, waiting=_waiting(index), zones=tuple(_zones(index)))
 
 
+def within_index(within: ScanContext, index: ReadOnlyIndex) -> ScanContext:
+    """Return the context with another index of the same cluster."""
+    return replace(within, context=within.context.with_index(index), zones=tuple(_zones(index)) if within.zones else ())
+
+
 def stands_for(
     kind: GroupKind, api_version: str, meta: ObjectMeta, embedded: tuple[EmbeddedKind, ...]
 ) -> OwnerReference | None:

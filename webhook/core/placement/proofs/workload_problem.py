@@ -220,10 +220,11 @@ def _away(problem: Problem, index: ReadOnlyIndex, now: str) -> int:
 
 def _is_young(index: ReadOnlyIndex, name: str, now: str) -> bool:
     node = index.nodes.get(name)
-    return node is None or not any(_is_old(taint, now) for taint in node.taints if taint.key in NODE_STATES)
+    return node is None or not any(is_old(taint, now) for taint in node.taints if taint.key in NODE_STATES)
 
 
-def _is_old(taint: Taint, now: str) -> bool:
+def is_old(taint: Taint, now: str) -> bool:
+    """Whether the taint is so old that nobody expects its node back soon. False if a time is unknown."""
     try:
         return datetime.fromisoformat(now) - datetime.fromisoformat(taint.time_added or "") >= _A_WHILE
     except (ValueError, TypeError):  # A time is missing or invalid.

@@ -1,0 +1,88 @@
+"""Keep the results of scans, and yield the objects to scan again between two full scans.
+
+an event of an owner        read the object
+another fact of a workload  scan the object as read before
+at intervals                list the kinds without a watch, and pods without a workload
+"""
+
+from collections.abc import Iterator, Sequence
+
+from webhook.cluster.unowned_pods import UnownedPod
+from webhook.controller.workload_lister import ObjectJson, ObjectName, WorkloadLister
+from webhook.core.index.objects import ApiObject
+from webhook.core.scan.facts import Changes
+from webhook.core.scan.known_workloads import KnownWorkloads, key_of_object
+from webhook.core.scan.scan_context import ObjectKey, ScanContext
+
+
+class Updates:
+    """The results of a leadership. One thread uses it, except for `apply`. Callers of `apply` and `note` hold the lock.
+
+    Attributes:
+        known: The results.
+        lister: The lister of the last full scan. None before its end, when the results are incomplete.
+        read: Objects read since the start of a full scan. Its pages have an older state of them.
+        gone: Deleted objects, until the caller clears it.
+        moved: Whether a pod changed, until the caller resets it.
+    """
+
+    def __init__(self) -> None:
+        self.known = KnownWorkloads()
+        self.lister: WorkloadLister | None = None
+        self.read: set[ObjectKey] = set()
+        self.gone: set[ObjectName] = set()
+        self.moved = False
+        self._changes = Changes()
+        self._owners: set[ObjectKey] = set()
+
+    def apply(self, changes: Sequence[tuple[str, ApiObject]]) -> None:
+        """Remember the topics of these events."""
+        for event, value in changes:
+            self._changes.add(value, deleted=event == "DELETED")
+
+    def note(self, within: ScanContext) -> None:
+        """Mark the workloads with another fact after the events so far."""
+        topics, owners = self._changes.take()
+        self.known.note(topics, within)
+        self.moved |= any(view == "pods" and namespace for view, namespace in topics)
+        self._owners |= owners
+
+    def begin(self) -> None:
+        """Start a full scan. It reads all objects."""
+        self._owners.clear()
+        self.read.clear()
+
+    def objects(self, unowned: tuple[UnownedPod, ...] | None) -> Iterator[list[ObjectJson]]:
+        """Yield the objects to scan again. With ``unowned``, also those without a watch, and many of one cause.
+
+        Raises:
+            ClusterError: The API server does not answer. The next call continues.
+        """
+        due = self.known.due(every=unowned is not None)
+        yield [raw for key in sorted(due) if (raw := self.known.raw(key)) is not None]
+        lister = self.lister
+        if lister is None:
+            return
+        for key in sorted(self._owners):
+            raw = lister.read(key) if lister.is_watched((key.group, key.kind)) else None
+            self._owners.discard(key)
+            self.read.add(key)
+            if raw is None:
+                self._drop({key})
+            elif not self.known.is_current(raw):
+                yield [raw]
+        if unowned is not None:
+            yield from self._list_unwatched(lister, unowned)
+
+    def _list_unwatched(self, lister: WorkloadLister, unowned: tuple[UnownedPod, ...]) -> Iterator[list[ObjectJson]]:
+        seen = set[ObjectKey]()
+        lister.list_unwatched(unowned)
+        for listed in lister.objects():
+            seen |= {key_of_object(raw) for raw in listed}
+            yield [raw for raw in listed if not self.known.is_current(raw)]
+        self._drop({key for key in self.known.keys() - seen if not lister.is_watched((key.group, key.kind))})
+
+    def _drop(self, keys: set[ObjectKey]) -> None:
+        dropped = keys & self.known.keys()
+        self.known.drop(dropped)
+        self.gone |= {((key.group, key.kind), key.namespace, key.name) for key in dropped}
