@@ -1,8 +1,8 @@
 """Remember the facts behind each scan, and find the workloads with changed facts.
 
-    scan a workload    `Recording` keeps each query of the index with its answer
-    an event           `Changes` notes topics: queries with possibly another answer
-    next scan          `Facts.outdated` repeats these queries, and returns the workloads with another answer
+    scan a workload    `Recording` keeps each query of the index with its answer.
+    an event           `Changes` notes topics: queries with possibly another answer.
+    next scan          `Facts.outdated` repeats these queries, and returns the workloads with another answer.
 
 A scan is a function of its object, the policy, the date and the answers of the index. So no list of dependencies is
 kept by hand. Topics may be too wide. They must never be too narrow.
