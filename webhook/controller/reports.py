@@ -3,8 +3,7 @@
     begin    find the report API, and read the existing reports.
     take     write the report of a scanned workload.
     end      delete the reports of workloads without results.
-
-    update   after a scan: write or delete the report of a workload after another scan.
+    update   write or delete the report of a workload after another scan.
 
 The next leader finds the same reports and writes only the differences. So a change of leaders neither loses nor repeats
 a report. A report changed or deleted by others is repaired by the next full scan.
