@@ -1,8 +1,7 @@
 """Keep the results of scans, and yield the objects to scan again between two full scans.
 
-an event of an owner        read the object.
-another fact of a workload  scan the object as read before.
-at intervals                list the kinds without a watch, and pods without a workload.
+After an event of an owner, the object is read. After another fact of a workload, the kept object is scanned again.
+Kinds without a watch are listed at intervals, as are pods without a workload.
 """
 
 from collections.abc import Iterator, Sequence
