@@ -55,7 +55,10 @@ _COUNTERS = {
         "Objects that are costly to check: judged, too-costly (time ran out), busy or crowded (no free process).",
         "outcome",
     ),
-    "admission_refusals": ("Requests answered with a 4xx status.", "status"),
+    "admission_refusals": (
+        "Requests refused with a 4xx status, and unread reviews (408, 413, 429) answered by tooLarge.",
+        "status",
+    ),
 }
 
 
@@ -71,7 +74,7 @@ _FIGURES = {
         *(GaugeMetricFamily, "age_seconds"),
         "Seconds since the index last had the API server's state. 0 while a watch is open.",
     ),
-    "synced": (GaugeMetricFamily, "synced", "1 once the kind is listed. 0 if evenspread works without it."),
+    "synced": (GaugeMetricFamily, "synced", "1 after the first complete list of the resource, else 0."),
 }
 
 

@@ -130,7 +130,7 @@ def test_a_watch_that_breaks_off_is_one_line(plain, tmp_path):
 def test_a_body_larger_than_allowed_is_not_read(plain, tmp_path):
     plain.strike("any", html)
     with (
-        pytest.raises(ClusterError, match=r"^the answer has more than 10 bytes$"),
+        pytest.raises(ClusterError, match=r"^the API server's response has more than 10 bytes$"),
         server(plain, tmp_path).open("/") as got,
     ):
         got.body(10)

@@ -105,7 +105,7 @@ def test_a_denial_is_read_as(kubectl, hooked, made, err):
             " use app=web\n"
             "Warning: evenspread/match-label-key-wrong-kind: hostname[2]:"
             " Deployment pods never have controller-revision-hash\n"
-            "Warning: evenspread: 1 more finding; all of them: kubectl evenspread check --cluster -f FILE\n",
+            "Warning: evenspread: 1 more finding; to list all: kubectl evenspread check --cluster -f FILE\n",
             id="more than three",
         ),
     ],

@@ -169,7 +169,10 @@ def _simulated(answer: SimulationAnswer) -> Simulated:
 
 
 def _scored(answer: SimulationAnswer) -> float | None:
-    """Return the share of forecasts that leave a pod without a node. 0 or 1 if all orders have the same result."""
+    """Return the share of the forecast's random runs that leave a pod without a node.
+
+    0 or 1 if every order of placement has the same result. None without a forecast or a verdict.
+    """
     likely = answer.likely
     if likely is None or answer.outcomes.whole.outcome is PlacementOutcome.UNKNOWN:
         return None
@@ -231,7 +234,7 @@ def _constraints(end: Ending) -> tuple[_CountsBeforeAndAfter, ...]:
 
 
 def _who(outcome: JointOutcome) -> str:
-    """Name the workloads: ``Deployment shop/web``, or the number of workloads and the first names."""
+    """Name the workloads: ``Deployment shop/web``, or the number of workloads and the first few."""
     titles = [one_line(workload.title, 80) for workload in outcome.workloads]
     if len(titles) == 1:
         return titles[0]

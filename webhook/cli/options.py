@@ -255,7 +255,7 @@ _RESULTS = (
         "-v",
         "--verbose",
         is_flag=True,
-        help="List each file of a note, and in text the rules that were not evaluated.",
+        help="List every file of a note. In text output, also list the rules that were not evaluated.",
     ),
 )
 

@@ -79,7 +79,7 @@ class Stream:
         with _one_line_errors():
             data = self._response.read(most + 1)
         if len(data) > most:
-            raise TooLongError(f"the answer has more than {most} bytes")
+            raise TooLongError(f"the API server's response has more than {most} bytes")
         return data
 
     def lines(self) -> Iterator[list[bytes]]:

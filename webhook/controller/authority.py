@@ -1,12 +1,13 @@
 """Rotate the CA, and complete the webhook configurations: caBundle and rules.
 
-    Secret        empty -> one CA -> announced -> overlap -> one CA      (certs/rotation.py)
-    caBundle      the trusted certificates of the Secret; a CA is trusted before it signs
-    rules         added to a webhook that may refuse writes, once replicas serve a trusted certificate
+    Secret        empty -> one CA -> next CA announced -> both trusted -> one CA      (certs/rotation.py)
+    caBundle      all trusted certificates of the Secret
+    rules         under failurePolicy Fail, added once replicas serve a trusted certificate
 
-A CA signs only after it was found in the configurations. A scheduled replacement waits another hour. Old certificates
-stay trusted until the replicas have followed. So the API server trusts every replica, even if a step is lost or late.
-Every controller replica does this. Each write names the version it changes, so a repeated write does no harm.
+A new CA is in the caBundle before it signs. In a scheduled rotation it waits another hour. The old CA stays trusted
+until every replica has a certificate of the new CA. So the API server trusts every replica, even if a step fails or is
+late. Every controller replica reconciles, not only the leader. Each write names the resource version it changes, so a
+repeated write does no harm.
 """
 
 import logging

@@ -205,7 +205,7 @@ class Connection(asyncio.Protocol):
         self.port.table.served(self)
 
     async def hold(self, size: int, seconds: float) -> bool:
-        """Whether memory for a body is reserved until `release`. Waits up to ``seconds``."""
+        """Reserve memory for a body until `release`. Wait up to ``seconds``. False if none became free."""
         return await self.port.table.hold_by(self, size, self.loop.time() + seconds)
 
     def release(self) -> None:

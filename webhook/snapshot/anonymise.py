@@ -95,10 +95,10 @@ _PUBLIC_TYPES = {"type": _CONDITIONS | _STRATEGIES | _LIMITED | spread_group.CON
 
 
 class Names:
-    """The words of some objects, each with its replacement.
+    """A replacement for every word in a set of objects. A word is a run of letters and digits, or a UID.
 
     Args:
-        objects: JSON objects. Only these can be anonymised, because other words have no replacement.
+        objects: JSON objects. No others can be anonymised, because only words in these have a replacement.
     """
 
     def __init__(self, objects: Iterable[Mapping[str, Json]]) -> None:

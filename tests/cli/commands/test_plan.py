@@ -250,7 +250,7 @@ def test_a_config_map_says_up_to_which_size_fields_stay(plan):
 def test_what_a_config_map_says_and_nobody_reads(plan):
     _, out, _ = plan(config_map(**{"max-pods-on-node": "1", "available-zones": "a,b,c,d"}))
     assert "note: data[max-pods-on-node] is ignored" in flat(out)
-    assert "note: the group names d, but no node there admits a pod" in flat(out)
+    assert "note: the group names d, but no node there admits a pod of the group" in flat(out)
 
 
 def test_a_config_map_beside_its_workloads_takes_their_labels(answer):
@@ -543,7 +543,7 @@ def test_volumes_pin_their_shard(answer):
         pytest.param(
             [group(9)],
             "a: a0 a1 a2 | b: b0 b1 b2 | c: c0 c1 c2 | d: d0 d1 d2",
-            "proof: at every point of every order, a node admits each missing pod",
+            "proof: at every step of every order of placement, a node admits each remaining pod",
             id="room",
         ),
         pytest.param([group(15, caps=CAPS[1:])], SIX, "and 3 more shards", id="many shards"),

@@ -376,7 +376,7 @@ def test_what_storage_drivers_say():
     publishes = CsiDriver(metadata=ObjectMeta(name="csi"), spec=CsiDriverSpec(storage_capacity=True))
     for each in (waits, later, publishes):
         index.apply("ADDED", each)
-    text = "without space for a volume for claim data (class later), according to its driver"
+    text = "without space for a volume for claim data (class later), according to the storage driver"
     assert told(index, pod("app=web", volumes=MOUNTS)) == {text: "a b"}
 
 

@@ -88,8 +88,8 @@ def test_which_half_of_a_warning_is_cut(summary, remedy, expected):
     ("count", "tail"),
     [
         (3, None),
-        (4, "evenspread: 1 more finding; all of them: kubectl evenspread check --cluster -f FILE"),
-        (6, "evenspread: 3 more findings; all of them: kubectl evenspread check --cluster -f FILE"),
+        (4, "evenspread: 1 more finding; to list all: kubectl evenspread check --cluster -f FILE"),
+        (6, "evenspread: 3 more findings; to list all: kubectl evenspread check --cluster -f FILE"),
     ],
 )
 def test_at_most_three_warnings_and_a_tail(count, tail):

@@ -132,8 +132,18 @@ def page(rule):
     lines += ["## How to fix it", "", "Change your manifest to:", "", *block(shown.good)]
     if shown.after:
         lines += ["After the rollout, your nodes are:", "", *node_table(shown.after), ""]
-    lines += ["## When the rule stays silent", "", *(f"- {each}" for each in SILENT[rule.id]), ""]
+    lines += exceptions(SILENT[rule.id])
     return "\n".join(lines)
+
+
+def exceptions(cases):
+    """The lists of cases without a warning, under a heading for each kind of case."""
+    of = {"## When the rule stays silent": [], "## Audit only": [], "## Not evaluated": []}
+    for case in cases:
+        heading = next((each for each in of if case.startswith(each.removeprefix("## ") + " ")), next(iter(of)))
+        text = case.removeprefix(heading.removeprefix("## ") + " ")
+        of[heading].append(f"- {text[0].upper()}{text[1:]}")
+    return [line for heading, items in of.items() if items for line in (heading, "", *items, "")]
 
 
 def severity(rule):

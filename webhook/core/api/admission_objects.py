@@ -1,6 +1,6 @@
 """LimitRanges, PriorityClasses and RuntimeClasses, read by admission plugins.
 
-A class without a docstring is the API's type of the same name, with the fields copied into pods.
+A class without a docstring is the API's type of the same name, reduced to the fields that admission copies into pods.
 
 Source: k8s.io/api core/v1/types.go, scheduling/v1/types.go, node/v1/types.go.
 """

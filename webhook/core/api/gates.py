@@ -154,19 +154,19 @@ NAMES_EMBEDDED_FIELDS = Gate(
 )
 SCHEME_LINE_110 = Gate(
     _1_33,
-    "decoding errors of the scheduler's configuration name `pkg/runtime/scheme.go:110`; before `:100`",
+    "errors from decoding the scheduler's configuration contain `pkg/runtime/scheme.go:110`. Up to 1.32: `:100`",
     "apimachinery v0.32.13 and v0.33.13 `pkg/runtime/scheme.go`",
     case="1.31/answers.jsonl.gz#args-20261121-52",
 )
 SCHEME_LINE_111 = Gate(
     _1_35,
-    "decoding errors of the scheduler's configuration name `pkg/runtime/scheme.go:111`",
+    "errors from decoding the scheduler's configuration contain `pkg/runtime/scheme.go:111`",
     "apimachinery v0.34.4 and v0.35.4 `pkg/runtime/scheme.go`",
     case="1.31/answers.jsonl.gz#args-20261121-52",
 )
 SCHEME_LINE_110_AGAIN = Gate(
     _1_38,
-    "decoding errors of the scheduler's configuration name `pkg/runtime/scheme.go:110`",
+    "errors from decoding the scheduler's configuration contain `pkg/runtime/scheme.go:110` again",
     "apimachinery v0.37.1 and v0.38.0-alpha.2 `pkg/runtime/scheme.go`",
     announced=True,
 )

@@ -226,7 +226,10 @@ def _binding(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
                 f"without a volume for {claim_text}: none is free there, and none can be provisioned",
                 rejected.get(NONE_TO_BIND, 0),
             )
-            yield f"without space for a volume for {claim_text}, according to its driver", rejected.get(NO_SPACE, 0)
+            yield (
+                f"without space for a volume for {claim_text}, according to the storage driver",
+                rejected.get(NO_SPACE, 0),
+            )
         elif volume is None:
             yield f"waiting for volume {claim.spec.volume_name} of claim {name}, which does not exist", nodes.live
         elif not alone.pre_filter.rejected:

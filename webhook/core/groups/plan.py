@@ -427,7 +427,10 @@ def _fewest_behind(group: Group, capacity: GroupCapacity, keeping: Mapping[str, 
 
 
 def _same_up_to(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> int:
-    """Return the largest number of shards with a proof, without a search, that these fields keep the caps."""
+    """Return the largest number of shards for which these fields provably keep the caps and place all pods.
+
+    At least the group's own number. Only proofs without a search of orders are tried.
+    """
     if candidate.zone_pins is not None:
         return candidate.pinned if capacity.alike else group.shards
     last = group.shards

@@ -25,7 +25,7 @@ def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
     more = len(findings) - len(lines)
     if not more:
         return lines
-    tail = f"evenspread: {plural(more, 'more finding')}; all of them: kubectl evenspread check --cluster -f FILE"
+    tail = f"evenspread: {plural(more, 'more finding')}; to list all: kubectl evenspread check --cluster -f FILE"
     return (*lines, tail)
 
 
@@ -48,7 +48,7 @@ def _warning(finding: Finding) -> str:
 
 
 def denial(name: str, findings: Sequence[Finding], messages: Messages) -> str:
-    """Return the denial: a complete first line, a block for each finding, and the command to check.
+    """Return the denial: a first line that stands alone, a block for each finding, and the command to check.
 
     ``name`` is the object's name in messages, for example ``Rollout shop/web``.
     """

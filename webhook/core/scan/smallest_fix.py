@@ -50,7 +50,10 @@ def fix_for_findings(judged: Sequence[JudgedFinding], raw: object) -> SmallestFi
 
 
 def fix_by_defaults(injection: Injection, workload: Workload) -> SmallestFix | None:
-    """Return the fix that declares the injected constraints. None for several templates, or for filled selectors."""
+    """Return the fix that writes the injected default constraints into the workload.
+
+    None for several pod templates, or if injection only filled missing selectors of the template's own constraints.
+    """
     if len(workload.templates) != 1 or injection.record.filled:
         return None
     path = workload.templates[0].constraints_path

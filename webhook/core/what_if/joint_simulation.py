@@ -39,7 +39,7 @@ class JointOutcome(Struct, frozen=True, kw_only=True):
     alone: tuple["JointOutcome", ...] = ()
 
     def about(self, number: int) -> "JointOutcome":
-        """Return the simulation that decided the verdict on a workload."""
+        """Return the simulation that decided the verdict on workload ``number``."""
         return self.alone[number] if self.alone else self
 
 

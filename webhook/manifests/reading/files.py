@@ -40,7 +40,7 @@ _GZIP = b"\x1f\x8b"
 _KINDS_OF_FILES = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a directory"}
 
 LEADS_OUT = "a link out of the working folder is neither read nor written"
-_UNQUOTED = "cannot be read as a manifest; text behind a link is not quoted"
+_UNQUOTED = "not a readable manifest; the error is hidden behind a symbolic link: check the link's target itself"
 _PLAIN = ("skipped: ", "not a Kubernetes object: ")  # how messages begin that quote nothing
 
 

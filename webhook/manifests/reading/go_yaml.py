@@ -109,7 +109,7 @@ class _Anchor:
 
 
 class _Key(Enum):
-    """The state of a frame without a current key."""
+    """The state of an open node without a current key."""
 
     ITEM = 0  # in a sequence
     NEXT = 1  # in a mapping, before a key
@@ -117,7 +117,7 @@ class _Key(Enum):
 
 
 class _OpenNode:
-    """An unfinished mapping or sequence. ``key`` is the current key, or the frame's state."""
+    """An unfinished mapping or sequence. ``key`` is the current key, or the node's state."""
 
     __slots__ = ("anchor", "decoded", "flow", "key", "merged", "size", "value")
 
@@ -201,7 +201,7 @@ class _DocumentBuilder:
         self._put(value, event)
 
     def _put(self, value: Json, event: Event) -> None:
-        """Put a complete value into its frame."""
+        """Add a finished value to the innermost open mapping or sequence, as a key, a value or an item."""
         frame = self._stack[-1] if self._stack else None
         if frame is not None and frame.key is _Key.NEXT:
             key = key_text(value)

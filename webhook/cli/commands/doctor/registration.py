@@ -125,7 +125,7 @@ def _drift(facts: InstallationFacts, configuration: Object) -> Iterator[Diagnosi
                 f"{configuration['kind']} {name_of(configuration)}",
                 f"{together(fields)}: changed by {manager or 'an unknown manager'} "
                 f"at {at(entry, 'time') or 'an unknown time'}",
-                "The values differ from the chart, and the next upgrade may keep them",
+                "These fields may differ from the chart, and a Helm upgrade may not restore them",
                 helm_upgrade(facts, "--force-conflicts"),
             )
 

@@ -65,7 +65,9 @@ def _group(target: PlannedGroup, paint: Paint) -> Iterator[str]:
         run = "1 pod runs" if running == 1 else f"{running} pods run"
         yield from wrapped(f"note: {run} already; the plan places all pods from the start", indent="  ")
     if empty := [one_line(zone, _NAME) for zone in group.domains or () if zone not in capacity.zones]:
-        yield from wrapped(f"note: the group names {together(empty)}, but no node there admits a pod", indent="  ")
+        yield from wrapped(
+            f"note: the group names {together(empty)}, but no node in it admits a pod of the group", indent="  "
+        )
     if answer.stands:
         fields = "the stored fields" if target.stored else "the fields of the templates"
         yield f"  note: {fields} keep the caps and stay\n"
@@ -138,8 +140,8 @@ _VERDICTS = {
     PlacementOutcome.UNKNOWN: "is not proven to fit, but no order breaks a cap",
 }
 _PROOFS = {
-    Proof.SEARCH: "proof: all orders were simulated",
-    Proof.ROOM: "proof: at every point of every order, a node admits each missing pod",
+    Proof.SEARCH: "proof: all orders of placement were simulated",
+    Proof.ROOM: "proof: at every step of every order of placement, a node admits each remaining pod",
     Proof.NONE: "not proven: there are too many orders to simulate",
 }
 

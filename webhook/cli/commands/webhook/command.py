@@ -128,11 +128,16 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
 @click.option(
     "--kubeconfig",
     metavar="FILE",
-    help="Watch this cluster. Register with it after a confirmation, and unregister at the end.",
+    help=(
+        "Watch this cluster. After you confirm, evenspread creates its webhook configurations there, and deletes them "
+        "on exit."
+    ),
 )
 @click.option("--context", metavar="NAME", help="Context in the kubeconfig.")
 @click.option(
-    "--register/--no-register", default=True, help="Register with the cluster of --kubeconfig, or only watch it."
+    "--register/--no-register",
+    default=True,
+    help="Create webhook configurations in the cluster of --kubeconfig.",
 )
 @click.option("--advertise", metavar="HOST", help="Address at which that cluster's API server reaches this machine.")
 @click.option("--yes", is_flag=True, help="Register without confirmation.")

@@ -101,7 +101,7 @@ _NO_PLACE = "the edit does not fit the object"
 _UNREADABLE = "the edited object cannot be read"
 _STAYS = "the finding would remain"
 _BRINGS = "it would cause"
-_FAILS = "a rule of evenspread fails on the edited object"
+_FAILS = "because of a bug, a rule of evenspread raised an error on the edited object"
 _MANY = "evenspread tests no more fixes of one object at once"
 
 

@@ -66,8 +66,8 @@ DO_NOT_FIT = PlacementRule(
     mode=Mode.WARN,
     why=(
         "Your spread constraints leave some pods Pending, whatever nodes the scheduler chooses. evenspread places the "
-        "pods one by one, in every order. Without hard constraints all pods fit, but with them no order places all. It "
-        "names a fix only if every order then places all pods."
+        "pods one by one, in every order. It reports the workload if no order places all pods. If spread is the cause, "
+        "all pods would fit without hard constraints. It names a fix only if every order then places all pods."
     ),
     ask=evaluate,
     of_template=_of_template,
