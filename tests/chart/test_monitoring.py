@@ -199,7 +199,7 @@ def test_a_certificate_that_should_have_been_renewed_is_told_of(certificates, se
 def test_the_page_has_every_alert_with_its_first_step():
     page = (CHART.parents[1] / "docs" / "runbook.md").read_text()
     rows = [line.split("|") for line in page.splitlines() if line.startswith('| <a id="evenspread')]
-    assert [names for _, names, *_, step, _ in rows if not step.strip()] == []
+    assert [names for _, names, step, *_ in rows if not step.strip()] == []
     shown = {name for _, names, *_ in rows for name in re.findall(r"\bEvenspread\w+", names)}
     assert shown == {name for values in (ZERO, {"webhook": {"failurePolicy": "Fail"}}) for name in rules(values)}
 

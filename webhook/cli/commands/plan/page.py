@@ -66,7 +66,7 @@ def _group(target: PlannedGroup, paint: Paint) -> Iterator[str]:
         yield from wrapped(f"note: {run} already; the plan places all pods from the start", indent="  ")
     if empty := [one_line(zone, _NAME) for zone in group.domains or () if zone not in capacity.zones]:
         yield from wrapped(
-            f"note: the group names {together(empty)}, but no node in it admits a pod of the group", indent="  "
+            f"note: the group names {together(empty)}, but no node there admits a pod of the group", indent="  "
         )
     if answer.stands:
         fields = "the stored fields" if target.stored else "the fields of the templates"
