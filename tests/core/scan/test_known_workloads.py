@@ -2,8 +2,11 @@
 
 import pytest
 from properties.test_known_workloads import (
+    CURRENT,
     Town,
+    apart,
     autoscaler,
+    claim,
     constraint,
     limits,
     made,
@@ -15,6 +18,7 @@ from properties.test_known_workloads import (
     workload,
 )
 
+from webhook.core.policy.policy import Policy
 from webhook.core.scan.workload_scan import scan_workload
 
 OTHER = [constraint(app="api", action="ScheduleAnyway")]
@@ -98,8 +102,55 @@ def test_one_event_concerns(what, event, expected):
     after = town()
     after.looks()
     after.put(event, what)
+    assert after.missed() == CURRENT
     assert after.looks() == expected
     assert (after.kept(), after.looks()) == (after.anew(), set())
+
+
+def elsewhere(labels):
+    """A pod in a namespace of no workload that rejects pods of web in namespaces with these labels."""
+    affinity = apart("web", namespaceSelector={"matchLabels": labels})
+    return pod(0, "lone", "zoo", "n0", kind="ReplicaSet", cpu="0", affinity=affinity)
+
+
+RED = {"team": "red"}
+
+
+@pytest.mark.parametrize(
+    ("before", "event", "expected"),
+    [
+        pytest.param(
+            pod(2, "web", "shop", kind="ReplicaSet"),
+            pod(2, "web", "shop", kind="ReplicaSet", cpu="90"),
+            {"shop/web"},
+            id="a Pending pod's request",
+        ),
+        pytest.param(
+            made("Namespace", "zoo"), elsewhere({}), {"shop/web", "bank/web"}, id="a pod that rejects pods elsewhere"
+        ),
+        pytest.param(
+            elsewhere(RED), made("Namespace", "shop", labels=RED), SHOP, id="a namespace whose pods a pod now rejects"
+        ),
+        pytest.param(
+            workload("Deployment", "disk", "shop", claim="data"), claim("data", "shop"), {"shop/disk"}, id="a claim"
+        ),
+    ],
+)
+def test_one_event_after_another_concerns(before, event, expected):
+    after = town()
+    after.put(before)
+    after.looks()
+    after.put(event)
+    assert after.missed() == CURRENT
+    assert after.looks() == expected
+    assert after.kept() == after.anew()
+
+
+def test_the_policy_concerns_all():
+    after = town()
+    after.looks()
+    after.policy = Policy(max_staleness_seconds=7.0)
+    assert after.looks() == ALL
 
 
 def test_the_versions_of_owners_concern_none():

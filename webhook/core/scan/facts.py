@@ -28,7 +28,6 @@ _Versioned = TypeVar("_Versioned", Owner, Node)
 _NO_NAMES: Mapping[str, object] = {}
 _ALWAYS: Topic = ("", "")  # repeated after any event, and after none: time alone can change them
 _WAITING, _POLICY, _TODAY = "waiting", "policy", "today"  # facts of the context
-_REPEATED = frozenset({_POLICY, _TODAY, "version", "lacking", "taken_at", "revision", "nodes.get"})
 # Queries about a namespace, and the position of this argument. Other queries are about all namespaces.
 _NAMESPACE_AT: Mapping[str, int] = {
     **dict.fromkeys(("pods.count", "pods.count_unspread", "pods.count_waiting", "pods.matching", "pods.names"), 0),
@@ -47,7 +46,7 @@ def topics_of(value: ApiObject) -> tuple[Topic, ...]:
         case Node():
             return (("nodes", ""),)
         case Owner() | Autoscaler():
-            return ("owners", namespace), ("owners", "")
+            return (("owners", namespace),)
         case _ if isinstance(value, StorageObject):
             return (("volumes", ""),)
         case _:  # affinity terms read the labels of namespaces
@@ -286,9 +285,9 @@ class Facts:
 
 def _topic_of(question: IndexQuestion) -> Topic:
     name, args, _ = question
-    if name in _REPEATED:
-        return _ALWAYS
     if name == _WAITING:
         return _WAITING, ""
-    view, at = name.partition(".")[0], _NAMESPACE_AT.get(name)
+    view, method, at = *name.partition(".")[::2], _NAMESPACE_AT.get(name)
+    if not method or name == "nodes.get":  # a property of the index or the context, or the age of a node's taints
+        return _ALWAYS
     return view, "" if at is None else str(args[at])

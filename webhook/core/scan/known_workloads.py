@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
-from webhook.core.scan.facts import Facts, Recording, Topic
+from webhook.core.scan.facts import Facts, Outdated, Recording, Topic
 from webhook.core.scan.scan_context import ObjectKey, ScanContext, key_of
 from webhook.core.scan.scanned import ScannedWorkload
 from webhook.core.workloads.reading import read_meta, stated_type
@@ -36,11 +36,12 @@ class KnownWorkloads:
         self._failed: set[ObjectKey] = set()  # with an exception in the last scan; a full scan tries them again
         self._differing: list[ObjectKey] = []
 
-    def note(self, topics: Iterable[Topic], within: ScanContext) -> None:
-        """Mark the workloads with another fact after events with these topics."""
-        near, far = self._facts.outdated(topics, within)
-        self._near |= near
-        self._far |= far
+    def note(self, topics: Iterable[Topic], within: ScanContext) -> Outdated:
+        """Mark and return the workloads with another fact after events with these topics."""
+        outdated = self._facts.outdated(topics, within)
+        self._near |= outdated.near
+        self._far |= outdated.far
+        return outdated
 
     def due(self, *, every: bool) -> list[ObjectKey]:
         """Return the workloads to scan again. Without ``every``, leave out many with only a change of the cluster."""
