@@ -11,7 +11,7 @@ kept by hand. Topics may be too wide. They must never be too narrow.
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from webhook.core.api.types import Node, Pod
 from webhook.core.index.objects import ApiObject, Autoscaler, Owner, StorageObject, meta_of
@@ -155,8 +155,8 @@ def _answer(question: IndexQuestion, within: ScanContext) -> object:
 def _kept(name: str, answer: object, within: ScanContext) -> object:
     """Return an answer to keep. The most frequent ones are kept as a hash, to save memory."""
     match answer:
-        case PodOnNode(slot=slot, terminates=terminates, labels=labels):
-            return hash((slot, terminates, frozenset(labels.items()), answer.request, answer.ports, answer.terms))
+        case PodOnNode():
+            return hash(astuple(replace(answer, labels=frozenset(answer.labels.items()))))
         case Mapping() if name == "pods.count":
             return hash(frozenset(answer.items()))
         case Mapping() if name == "nodes.short_of":  # the sum because -1 and -2 have the same hash
@@ -190,9 +190,10 @@ def _without_version(value: _Versioned) -> _Versioned:
 class _Fact:
     """An answer and its users. Most answers have one user, and a set of one takes 200 bytes."""
 
-    __slots__ = ("_users", "answer", "question")
+    __slots__ = ("_users", "answer", "key", "question")
 
-    def __init__(self, question: IndexQuestion, answer: object, user: ObjectKey) -> None:
+    def __init__(self, key: Hashable, question: IndexQuestion, answer: object, user: ObjectKey) -> None:
+        self.key = key
         self.question = question
         self.answer = answer
         self._users: tuple[ObjectKey, ...] | set[ObjectKey] = (user,)
@@ -221,8 +222,8 @@ class Facts:
 
     def __init__(self) -> None:
         self._facts: dict[Hashable, _Fact] = {}
-        self._topics: dict[Topic, set[Hashable]] = {}
-        self._used: dict[ObjectKey, tuple[Hashable, ...]] = {}
+        self._topics: dict[Topic, set[_Fact]] = {}
+        self._used: dict[ObjectKey, tuple[_Fact, ...]] = {}
         self._waiting: Mapping[ObjectKey, tuple[Pod, ...]] = {}
 
     def __len__(self) -> int:
@@ -235,19 +236,19 @@ class Facts:
         Returns:
             Workloads with an older answer. There are none, unless an event had too few topics.
         """
-        before, used, missed = self._used.get(workload, ()), list[Hashable](), set[ObjectKey]()
+        before, used, missed = self._used.get(workload, ()), list[_Fact](), set[ObjectKey]()
         for key, question, answer in recording.facts():
             fact = self._facts.get(key)
             if fact is None:
                 name, args, named = question
-                self._facts[key] = _Fact((name, args, named or _NO_NAMES), answer, workload)
-                self._topics.setdefault(_topic_of(question), set()).add(key)
+                fact = self._facts[key] = _Fact(key, (name, args, named or _NO_NAMES), answer, workload)
+                self._topics.setdefault(_topic_of(question), set()).add(fact)
             else:
                 if _differ(fact.answer, answer):
                     fact.answer = answer
                     missed.update(fact.users)
                 fact.add(workload)
-            used.append(key)
+            used.append(fact)
         self._used[workload] = tuple(used)
         self._release(workload, {*before}.difference(used))
         return frozenset(missed - {workload})
@@ -260,8 +261,7 @@ class Facts:
         """Repeat the queries of these topics, and return the workloads with another answer."""
         near, far = self._with_other_waiting(within.waiting), set[ObjectKey]()
         for topic in {*topics, _ALWAYS}:
-            for key in self._topics.get(topic, ()):
-                fact = self._facts[key]
+            for fact in self._topics.get(topic, ()):
                 answer = _answer(fact.question, within)
                 if _differ(fact.answer, answer):
                     fact.answer = answer
@@ -274,13 +274,12 @@ class Facts:
         facts = (self._facts.get((_WAITING, key)) for key in changed)
         return {user for fact in facts if fact is not None for user in fact.users}
 
-    def _release(self, workload: ObjectKey, keys: Iterable[Hashable]) -> None:
-        for key in keys:
-            fact = self._facts[key]
+    def _release(self, workload: ObjectKey, facts: Iterable[_Fact]) -> None:
+        for fact in facts:
             fact.remove(workload)
             if not fact.users:
-                del self._facts[key]
-                self._topics[_topic_of(fact.question)].discard(key)
+                del self._facts[fact.key]
+                self._topics[_topic_of(fact.question)].discard(fact)
 
 
 def _topic_of(question: IndexQuestion) -> Topic:
