@@ -15,6 +15,7 @@ SCAN = {
     "EvenspreadNoController",
     "EvenspreadScanLate",
     "EvenspreadNoScan",
+    "EvenspreadScanDiffers",
     "EvenspreadReportsNotWritten",
     "EvenspreadReportsRefused",
     "EvenspreadGroupCapExceeded",

@@ -88,6 +88,10 @@ ALERTS = {
         [(f"evenspread_leader{{{CONTROLLER}}}", "1x{}")],
         [(f"evenspread_scan_last_success_timestamp_seconds{{{CONTROLLER}}}", "0x{}")],
     ),
+    "EvenspreadScanDiffers": (
+        [(f"evenspread_scan_differences_total{{{CONTROLLER}}}", "1x{}")],
+        [(f"evenspread_scan_differences_total{{{CONTROLLER}}}", "0x{}")],
+    ),
     "EvenspreadReportsNotWritten": (
         [(f'evenspread_report_writes_total{{{CONTROLLER},outcome="failed"}}', "0+1x{}")],
         [(f'evenspread_report_writes_total{{{CONTROLLER},outcome="refused"}}', "0+1x{}")],
