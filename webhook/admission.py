@@ -149,8 +149,8 @@ def answer(  # noqa: PLR0913 each differs between requests
         today: An ISO date (UTC).
         now: An ISO time (UTC).
         budget: Its clock is `time.perf_counter`. Without a search, the decision can be that the object is costly.
-        waited: If false, the decision may name an awaited object. Do not send such an answer, nor one with a costly
-            object.
+        waited: If false, the decision may name an awaited object. Do not send such an answer, or the answer that the
+            object is costly.
         unread_for: Why the request has only an envelope (`core.review.review.decide_unread`).
         asking: Reads the index from another thread, while events change it.
     """

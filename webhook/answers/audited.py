@@ -64,7 +64,7 @@ class SkippedRule(Document, frozen=True):
 
 
 class _PendingEntry(Document, frozen=True):
-    """A workload's Pending pods by cause, with the time of the oldest and the smallest fix. Empty if unknown."""
+    """A workload's Pending pods by cause, the oldest pod's creation time and the smallest fix (empty if unknown)."""
 
     rule: Literal["pending-pods"]
     workload: str
@@ -81,7 +81,7 @@ class _SkewEntry(PublishedSkew, frozen=True):
 
 
 class _DefaultsEntry(Document, frozen=True):
-    """A workload for the configured defaults: the number of constraints, and of running pods without them."""
+    """A workload due for the configured defaults: the number of constraints, and of running pods without them."""
 
     rule: Literal["defaults-to-inject"]
     workload: str
@@ -90,7 +90,7 @@ class _DefaultsEntry(Document, frozen=True):
 
 
 class _ZoneLossEntry(Document, frozen=True, kw_only=True):
-    """The pods without a node after the failure of a zone, for a workload. Without ``workload``, for all of them."""
+    """The pods without a node after the failure of a zone, for a workload. Without ``workload``, for all workloads."""
 
     rule: Literal["zone-loss-strands-pods"]
     workload: str | UnsetType = UNSET

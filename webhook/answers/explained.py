@@ -96,7 +96,7 @@ class _Detail(Document, frozen=True):
 
 
 class _OpenWay(Document, frozen=True):
-    """Requirements of the pod. Without all of them, these nodes admit the pod."""
+    """Requirements of the pod. If the pod drops all of them, these nodes admit it."""
 
     without: tuple[str, ...]
     nodes: tuple[str, ...]

@@ -85,15 +85,15 @@ class PlanDocument(Document, frozen=True):
 
 
 class PlanAnswer(Struct, frozen=True, kw_only=True):
-    """The plan for a group, and the result of the fields before.
+    """The plan for a group, and the result of the fields before the plan.
 
     Attributes:
         known: The group and its shards.
         derived: The plan.
         stands: Whether the plan is the stored plan.
-        naive: The first shard's fields before.
-        own: Whether its template has these fields.
-        seen: The result of the fields before. None if the group has no enforced cap.
+        naive: The first shard's fields before the plan.
+        own: Whether ``naive`` is from its template. Else it is the caps, written as maxSkew.
+        seen: The result of the fields before the plan. None if the group has no enforced cap.
     """
 
     known: PlanInput
@@ -110,7 +110,7 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def broken(self) -> Mapping[str, int]:
-        """The caps that the fields before break: the pods in the fullest domain by topology key."""
+        """By topology key, the pods in the fullest domain, for each cap broken by the fields before the plan."""
         worst = self.seen.worst if self.seen is not None else {}
         return {key: each.pods for key, each in worst.items() if each.pods > (self.group.most(key) or 0)}
 
@@ -133,7 +133,7 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
 
 
 def plan_answer(known: PlanInput, freed: PlanInput, before: StoredPlan) -> PlanAnswer:
-    """Derive the plan, and simulate the fields before.
+    """Derive the plan, and simulate the fields before the plan.
 
     Args:
         known: The group and its shards.

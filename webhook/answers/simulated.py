@@ -68,7 +68,7 @@ class _Rollout(Document, frozen=True):
 
 
 class _StuckProbability(Document, frozen=True):
-    """The share of orders with a Pending pod: of equally likely orders, and of orders by scores."""
+    """The share of orders with a Pending pod: if all orders are equally likely, and if scores decide."""
 
     uniform: float | None
     scored: float | None

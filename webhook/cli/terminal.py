@@ -39,7 +39,7 @@ def print_values(value: object, output: str) -> None:
 
 
 def one_or_all(values: Sequence[object]) -> object:
-    """A single value itself, several as a list."""
+    """Return a single value itself, and several values as a list."""
     return values[0] if len(values) == 1 else values
 
 

@@ -103,7 +103,7 @@ class WatchState(Struct, frozen=True, kw_only=True):
         left_out: Number of objects that cannot be decoded or applied. ``left_out_example`` names such an object and the
             reason.
         age: Seconds since the copy was last known to be complete; 0 while a watch is open.
-        off: Whether answers do without the kind.
+        off: Whether evenspread works without the kind, because the API server lacks or refuses it.
         fault: Empty without a fault.
     """
 

@@ -233,7 +233,7 @@ class _TreeReader:
         return result
 
     def _pairs(self, node: _Mapping, path: Path, depth: int) -> dict[str, tuple[_Scalar, _Node]]:
-        """Return keys and values with ``<<`` resolved. The mapping's own keys win, then those of the first source."""
+        """Return keys and values with ``<<`` resolved. The mapping's own keys win, then the first merged mapping's."""
         self._count(node, depth)
         pairs: dict[str, tuple[_Scalar, _Node]] = {}
         sources: list[_Node] = []

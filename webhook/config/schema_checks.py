@@ -190,10 +190,7 @@ _WORDS: Mapping[str, Callable[[_Misfit], str]] = {
 
 
 def _meant_field(key: str, path: Path, here: Mapping[str, object]) -> str:
-    """Return a hint: the nearest path with this exact name, else a similar name in the same mapping.
-
-    The path of a top-level field equals the misplaced name, so its hint says where the field belongs.
-    """
+    """Return a hint: the path of the nearest field with this name, else a similar name in the same mapping."""
     around = render_path(path).translate(_NO_DIGITS).split(".")
 
     def shared(place: str) -> int:

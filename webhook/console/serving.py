@@ -20,7 +20,7 @@ class ConsoleServer(BoundedThreads, WSGIServer):
         port: Its port. 0 selects a free one.
         app: The console.
         threads: Concurrent connections.
-        patience_seconds: For a reader's request, and for its taking the answer.
+        patience_seconds: Seconds to wait for a reader's request, and for the reader to receive the answer.
 
     Raises:
         OSError: The address cannot be bound.

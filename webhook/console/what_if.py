@@ -41,8 +41,8 @@ class WorkerLimits(Struct, frozen=True, kw_only=True):
     """The limits of a what-if worker.
 
     Attributes:
-        seconds: Reading a cluster of 5,000 pods takes three. The worker itself bounds its search by states.
-        patience_seconds: The wait for the answer to the previous question.
+        seconds: The worker's time. Reading 5,000 pods takes 3 s. The worker itself limits its search by states.
+        patience_seconds: The longest wait for the previous worker to end.
         most_bytes: The worker's memory. In a container, also at most its free memory.
         least_bytes: With less free memory, no worker starts. The example cluster needs 32 MiB.
         cgroup: The container's control group, as the container sees it.

@@ -48,7 +48,7 @@ def is_among(unread: UnreadNames, one: GroupKind | ObjectName) -> bool:
 
 
 def in_both(one: UnreadNames, other: UnreadNames) -> set[GroupKind | ObjectName]:
-    """Return the intersection. An object matches its kind."""
+    """Return the kinds and objects in both sets. A kind includes its objects."""
     return {item for item in one if is_among(other, item)} | {item for item in other if is_among(one, item)}
 
 

@@ -273,7 +273,7 @@ class FromThread:
 
 
 class _Pool:
-    """Two threads, in the order of `turns`. Memory for bodies bounds the number of waiting reviews."""
+    """Two threads for long bodies. `turns` selects the next caller. Memory for bodies limits waiting reviews."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="review")

@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
         self._grow()
 
     def resume_writing(self) -> None:
-        """The peer has read it."""
+        """The peer has read the written data."""
         if self._unread is not None:
             self._unread.set_result(None)
             self._unread = None
@@ -191,7 +191,7 @@ class Connection(asyncio.Protocol):
             self.greeting.cancel()
 
     def give_way(self) -> None:
-        """Stop reading a body, since others need its memory. The review is answered from the part already read."""
+        """Stop reading a body, because others need its memory. The review is answered from the part already read."""
         self.given_way = True
         if self.reading is None:
             self.end()

@@ -151,7 +151,7 @@ class ConnectionTable:
             del self._sources[connection.source]
 
     def served(self, connection: TrackedConnection) -> None:
-        """Record a valid request. The source is no stranger, and this connection ends last in its source."""
+        """Record a valid request. The source becomes known, and of its connections this one becomes the last to end."""
         source = self._sources.get(connection.source)
         if source is None:
             return
@@ -234,7 +234,7 @@ class ConnectionTable:
             self._wake()
 
     def drained(self, much: int) -> bool:
-        """Whether no body is held, and at least ``much`` bytes were in use since this was last true."""
+        """Whether no body is held, after the use of ``much`` bytes or more. If so, the count of used bytes restarts."""
         if self.held_bytes or self._most_held + self._left * _CONNECTION_BYTES < much:
             return False
         self._most_held = self._left = 0
@@ -261,9 +261,9 @@ class ConnectionTable:
         return nlargest(3, (source for source in self._sources.values() if source.proven is proven), key=len)
 
     def _heaviest(self, mine: _SourceConnections, size: int) -> _SourceConnections | None:
-        """Return a source to take memory from, or None.
+        """Return a source to take memory from: with more memory than ``mine`` would have, or less known than ``mine``.
 
-        It holds more than this source would, or it is a stranger and this source is known.
+        None if no source gives way.
         """
         strangers = self._strangers_held + (0 if mine.proven else size)
         proven = strangers <= self._budget // 8

@@ -146,7 +146,7 @@ def has_groups(server: ApiServer) -> bool:
 
 
 def _unneeded(defaults: Defaults) -> tuple[str, ...]:
-    """Return the conditions that do not fit the defaults: they would skip changeable pods, or send others."""
+    """Return the match conditions to omit. With these defaults they skip pods to patch, or send pods to leave alone."""
     strict, asking = "declares-no-constraint", "declares-no-constraint-or-asks-for-fallback"
     if defaults.fill_null_selector or defaults.fallback == FallbackMode.ALWAYS:
         return strict, asking

@@ -107,7 +107,7 @@ def _in_json(text: str, spec: ValuePosition, constraints: Sequence[Mapping[str, 
 def _json_text(
     constraints: Sequence[Mapping[str, object]], margin: str, text: str, spec: ValuePosition, *, spaced: bool
 ) -> str:
-    """The list, on lines of its own where the members around it are."""
+    """The list as JSON. It has several lines if the neighbouring members have."""
     if "\n" not in margin:
         return json.dumps(constraints, separators=(", ", ": ") if spaced else (",", ":"))
     line = text.rfind("\n", 0, spec.start) + 1

@@ -85,7 +85,7 @@ def _same(before: Manifest | InputFault, after: Manifest | InputFault, change: O
 
 
 class _Piece(Struct, frozen=True):
-    """The original bytes from ``start`` to before ``end``, or new ``text`` with both at 0."""
+    """The original bytes from ``start`` to before ``end``, or new ``text`` with ``start`` and ``end`` at 0."""
 
     start: int
     end: int

@@ -303,7 +303,7 @@ def _findings(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> 
 
 
 def _uncertain_pods(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> int:
-    """The number of pods that all fit without hard constraints, but perhaps not with them. Else 0."""
+    """The number of the workload's pods, if all fit without hard constraints but maybe not with them. Else 0."""
     workload = read_workload(value, frame.policy.workloads, api_version=manifest.api_version, kind=manifest.kind)
     if workload is None or frame.index is None:
         return 0

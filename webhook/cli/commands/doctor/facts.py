@@ -67,7 +67,7 @@ class InstallationFacts(Struct, frozen=True, kw_only=True):
 
     Attributes:
         release: The API server's version, as it reports it.
-        version: The same. None if unsupported.
+        version: The supported release in ``release``, else None.
         now: The API server's time.
         program: The version label of the webhook's Deployment.
         configurations: Webhook configurations of evenspread, with their ``kind``.

@@ -115,7 +115,7 @@ class _FactReader:
         return next((deployment for deployment, chart in charts if chart.startswith("evenspread-")), None)
 
     def around(self, facts: InstallationFacts, today: str) -> InstallationFacts:
-        """The facts with all objects around their Service."""
+        """Return the facts, completed with the Service's and the controller's objects."""
         namespace, name = facts.namespace, facts.service_name
         core = f"/api/v1/namespaces/{namespace}"
         service, config_map = self._get(f"{core}/services/{name}"), self._get(f"{core}/configmaps/{name}")

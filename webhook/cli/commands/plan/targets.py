@@ -89,7 +89,7 @@ def planned_groups(
         objects: Their objects.
         name: Plan only the group of this name. Empty for all.
         known: The cluster.
-        within: The same, with the policy and the default namespace.
+        within: The context of the rules: cluster, policy and default namespace.
 
     Raises:
         CommandError: A group cannot be read, or there is none.

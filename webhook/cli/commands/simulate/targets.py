@@ -74,7 +74,7 @@ def targets(
     Args:
         target: The target on the command line.
         known: The cluster.
-        within: The same, with the policy and the default namespace.
+        within: The context of the rules: cluster, policy and default namespace.
         replicas: Replicas of each workload. None for its own number.
         everywhere: Whether the command line has no namespace.
 
