@@ -113,7 +113,7 @@ class TestALiveCluster:
     def test_a_configured_kind_that_the_server_lacks_is_said(self, api, tmp_path):
         thing = EmbeddedKind(api_version="argoproj.io/v1alpha1", kind="Rollout", template_path="spec.template")
         found, _ = known(api, tmp_path, Policy(workloads=(thing,)))
-        assert found.missing == ("Rollout.argoproj.io: 404 Not Found: what depends on them is not known",)
+        assert found.missing == ("Rollout.argoproj.io: 404 Not Found: answers that need them are unknown",)
 
     def test_the_context_has_a_name_and_a_namespace(self, api, tmp_path):
         file = tmp_path / "kubeconfig"
@@ -181,7 +181,7 @@ ELSEWHERE = "use --context or --kubeconfig for another cluster, --snapshot for a
         pytest.param(("list", refuse(418, "tea")), f"cluster x cannot be read: 418 tea; {ELSEWHERE}", id="no lists"),
         pytest.param(
             ("list", refuse(403, "nodes is forbidden")),
-            "cluster x: nothing may be read: 403 nodes is forbidden",
+            "cluster x: you may not read anything: 403 nodes is forbidden",
             id="nothing allowed",
         ),
     ],
@@ -201,7 +201,7 @@ def test_an_extension_that_is_not_there_permits_nothing(api, tmp_path, run, inst
     api.strike("list", refuse(403, "nodes is forbidden"), times=99)
     code, out, err = run("audit", "--kubeconfig", api.kubeconfig(tmp_path))
     assert (code, out) == (4, "")
-    assert err.splitlines()[-1] == "evenspread: cluster x: nothing may be read: 403 nodes is forbidden"
+    assert err.splitlines()[-1] == "evenspread: cluster x: you may not read anything: 403 nodes is forbidden"
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,7 @@ def test_what_admission_would_make_of_it(browse):
     page = read(browse(shown(given)).get(ADDRESS.format("shop", "web")))
     text = page.texts["content"]
     assert "Deployment in shop · pods: not known" in text
-    assert "evenspread failed on it, in zone-loss: oops" in text
+    assert "a bug stopped evenspread's check, in zone-loss: oops" in text
     assert "Under ceiling deny it would be refused: selector-not-self" in text
     assert "Defaults its next pod would get 2 constraints" in text
     assert "Pods without the defaults 3; restart the workload to give them to all pods" in text

@@ -118,7 +118,7 @@ def test_what_an_account_may_not_read_is_said(plane, evenspread, faulty):
     nobody = evenspread("audit", "-v", "--cluster", "--as", "jane")
     assert (nobody.code, nobody.out) == (4, "")
     assert nobody.err.splitlines()[-1].startswith(
-        'evenspread: cluster local: nothing may be read: 403 nodes is forbidden: User "jane" cannot list'
+        'evenspread: cluster local: you may not read anything: 403 nodes is forbidden: User "jane" cannot list'
     )
 
     plane.api.request("POST", RBAC, binding)

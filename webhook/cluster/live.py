@@ -22,8 +22,8 @@ _Kept = TypeVar("_Kept")
 _LOST: Mapping[str, str] = {
     "nodes": "rules about nodes and domains are not evaluated",
     "pods": "rules about running pods are not evaluated",
-    "namespaces": "labels of namespaces choose no ceiling and no override",
-    "services": "the selectors that Services give to defaults are not known",
+    "namespaces": "namespace labels select no ceiling and no override",
+    "services": "defaults get no selectors from Services",
     "horizontalpodautoscalers": "replicas are those of the workload, not the autoscaler's maximum",
 }
 
@@ -85,7 +85,7 @@ def read_kinds(
         allowed, refused = allowed or answered, refused or listing.detail
         yield listing
     if refused and not allowed:
-        raise UnreadableClusterError(f"{live.source}: nothing may be read: {refused}")
+        raise UnreadableClusterError(f"{live.source}: you may not read anything: {refused}")
 
 
 def unreachable_error(source: str, error: ClusterError) -> UnreadableClusterError:
@@ -110,5 +110,5 @@ def _left_out(kind: str | None, meta: ObjectMeta, why: str) -> str:
 
 def missing_kind_line(listing: Listing[_Kept]) -> str:
     """Return the line about an unreadable kind, with the consequence: ``nodes: 403 Forbidden: …``."""
-    lost = _LOST.get(listing.resource, "what depends on them is not known")
+    lost = _LOST.get(listing.resource, "answers that need them are unknown")
     return f"{listing.resource}: {listing.refused}: {lost}"

@@ -72,8 +72,8 @@ class ScanFigures(Collector):
         if events is not None:
             events_written = CounterMetricFamily(
                 "evenspread_scan_events",
-                "Events by outcome: told (written), known (written before), postponed (too many a minute), refused (as "
-                "reports), failed.",
+                "Events by outcome: told (written), known (written by an earlier leader), postponed (too many a minute), "
+                "refused (as for reports), failed.",
                 labels=["reason", "outcome"],
             )
             for (reason, outcome), count in list(events.outcomes.items()):
@@ -115,7 +115,7 @@ def _group_metrics(groups: GroupReconciler) -> Iterator[Metric]:
     )
     writes = CounterMetricFamily(
         "evenspread_group_status_writes",
-        "Statuses of SpreadGroups by outcome: written, postponed, refused, failed, as reports.",
+        "Statuses of SpreadGroups by outcome, as for reports: written, postponed, refused, failed.",
         labels=["outcome"],
     )
     for outcome, count in list(groups.writes.items()):

@@ -96,11 +96,11 @@ def case(before, after, name):
         case("metadata: {}\n", "refused: the object has no pod spec", "no spec"),
         case("spec:\n", "refused: the object has no pod spec", "an empty spec"),
         case("spec: text\n", "refused: the object has no pod spec", "no mapping"),
-        case("spec:\n  a: '{{ x }}'\n", "refused: it contains '{{', like a Helm template", "a template"),
+        case("spec:\n  a: '{{ x }}'\n", "refused: the file contains '{{', like a Helm template", "a template"),
         case("? spec\n: a: 1\n", "refused: the pod spec does not start on its own line", "an explicit key"),
         case(
             "spec:\n  topologySpreadConstraints: &x []\n",
-            "refused: topologySpreadConstraints is already there, empty, in a form that cannot be edited",
+            "refused: topologySpreadConstraints exists and is empty, in a form that evenspread cannot edit",
             "an empty list with an anchor",
         ),
     ],

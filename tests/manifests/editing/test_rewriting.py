@@ -158,17 +158,21 @@ def test_json_without_spaces_gets_none():
 @pytest.mark.parametrize(
     ("body", "edits", "reason"),
     [
-        pytest.param("a: &x {v: 1}\nb: *x\n", {"a.v": 2}, "it has an anchor, a tag or a block of text", id="an anchor"),
-        pytest.param("a: &x {v: 1}\nb: *x\n", {"b.v": 2}, "it comes from an alias or a merge key", id="an alias"),
+        pytest.param(
+            "a: &x {v: 1}\nb: *x\n", {"a.v": 2}, "the value has an anchor, a tag or a block of text", id="an anchor"
+        ),
+        pytest.param(
+            "a: &x {v: 1}\nb: *x\n", {"b.v": 2}, "the value comes from an alias or a merge key", id="an alias"
+        ),
         pytest.param(
             "a: &x {v: 1}\nb: {<<: *x, z: 1}\n",
             {"b.v": 2},
-            "it comes from an alias or a merge key",
+            "the value comes from an alias or a merge key",
             id="merged",
         ),
-        pytest.param("a: !!str 1\n", {"a": 2}, "it has an anchor, a tag or a block of text", id="a tag"),
+        pytest.param("a: !!str 1\n", {"a": 2}, "the value has an anchor, a tag or a block of text", id="a tag"),
         pytest.param(
-            "a: |\n  text\nb: 1\n", {"a": 2}, "it has an anchor, a tag or a block of text", id="a block of text"
+            "a: |\n  text\nb: 1\n", {"a": 2}, "the value has an anchor, a tag or a block of text", id="a block of text"
         ),
         pytest.param(
             "a:\n  x: 1 # why\n  v: 2\n", {"a": 2}, "the replaced text contains a comment", id="a comment in what goes"
@@ -192,7 +196,7 @@ def test_json_without_spaces_gets_none():
             id="a list in a list",
         ),
         pytest.param("? a\n: 1\nb: 2\n", {"a": None}, None, id="a key with a question mark"),
-        pytest.param("a: '{{ x }}'\nb: 1\n", {"b": 2}, "it contains '{{', like a Helm template", id="a template"),
+        pytest.param("a: '{{ x }}'\nb: 1\n", {"b": 2}, "the file contains '{{', like a Helm template", id="a template"),
         pytest.param(
             "a: {x: 1,\n # v\n v: 2}\n",
             {"a.x": None},

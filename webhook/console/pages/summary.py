@@ -76,7 +76,7 @@ def summary(of: ScannedWorkload, moment: datetime | None, shorts: Mapping[str, s
 def wrongs(of: ScannedWorkload, moment: datetime | None) -> Iterator[str]:
     """Every problem of a workload as a sentence, worst first."""
     for failure in of.failures:
-        yield one_line(f"evenspread failed on it, in {failure.part}: {failure.error}", _LONGEST)
+        yield one_line(f"a bug stopped evenspread's check, in {failure.part}: {failure.error}", _LONGEST)
     waiting = of.pending.get(PendingCause.SPREAD, 0)
     if waiting:
         oldest = of.oldest_for_spread

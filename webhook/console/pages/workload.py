@@ -34,7 +34,7 @@ _CONSEQUENCES = {
 }
 _CAUSES = {
     PendingCause.SPREAD: "its spread constraints",
-    PendingCause.CAPACITY: "room: no node has enough left",
+    PendingCause.CAPACITY: "room: no node has enough free resources",
     PendingCause.OTHER: "something else",
     PendingCause.FITS: "nothing: it fits a node",
     PendingCause.GATED: "its scheduling gates",

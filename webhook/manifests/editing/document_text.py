@@ -64,7 +64,7 @@ def text_of(data: bytes, manifest: Manifest) -> Text:
         raise UneditableError("the file has changed since it was read")
     # What is YAML now may be something else once it is rendered.
     if b"{{" in document.text:
-        raise UneditableError("it contains '{{', like a Helm template")
+        raise UneditableError("the file contains '{{', like a Helm template")
     decoded = document.text.decode()
     text = decoded.removeprefix(_BYTE_ORDER_MARK)
     mark = decoded[: len(decoded) - len(text)]

@@ -68,7 +68,7 @@ def _in_block_style(
         return end, end, "".join(f"{break_}{margin}{added}" for added in lines)
     empty = _NOTHING.match(text, own[0].end)
     if empty is None:
-        raise UneditableError(f"{FIELD} is already there, empty, in a form that cannot be edited")
+        raise UneditableError(f"{FIELD} exists and is empty, in a form that evenspread cannot edit")
     next(lines)
     break_ = line_break(text, empty.end())
     items = "".join(f"{break_}{margin}{added}" for added in lines)

@@ -210,17 +210,17 @@ def _members(page: Text, node: ValuePosition) -> list[_Member]:
 
 def _member(members: Mapping[str, _Member], name: str) -> _Member:
     if name not in members:
-        raise UneditableError("it comes from an alias or a merge key")
+        raise UneditableError("the value comes from an alias or a merge key")
     return members[name]
 
 
 def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition) -> None:
     """Refuse a shared value, and a value with an anchor, a tag or a block scalar."""
     if not (parent.start <= key.start and key.end <= node.start and node.end <= parent.end):
-        raise UneditableError("it comes from an alias or a merge key")
+        raise UneditableError("the value comes from an alias or a merge key")
     for place in (parent, node):
         if place.start < place.end and text[place.start] in "&!*|>":
-            raise UneditableError("it has an anchor, a tag or a block of text")
+            raise UneditableError("the value has an anchor, a tag or a block of text")
 
 
 def _end(page: Text, node: ValuePosition) -> int:
@@ -237,7 +237,7 @@ def _end(page: Text, node: ValuePosition) -> int:
 
 def _replaced(page: Text, node: ValuePosition, after: Json) -> _Replacement:
     if page.text[node.start : node.start + 1] in {"&", "!", "*", "|", ">"} and not page.json:
-        raise UneditableError("it has an anchor, a tag or a block of text")
+        raise UneditableError("the value has an anchor, a tag or a block of text")
     if node.start == node.end:
         raise UneditableError("it is empty")
     end = _end(page, node)
@@ -283,7 +283,7 @@ def _on_lines(
     """Remove the lines of some block fields, and add new lines after the last remaining field."""
     text = page.text
     if not all(_begins_line(text, item) for item in order[1:]):
-        raise UneditableError("its fields share a line")
+        raise UneditableError("the fields of a mapping share a line")
     stays = min(place for place in range(len(order)) if place not in removed)
     for place in sorted(removed):
         end = _whole_lines(text, order[place].end)
@@ -326,7 +326,7 @@ def _in_list(page: Text, node: ValuePosition, before: Sequence[Json], after: Seq
     gone = [place for place, each in enumerate(after[: len(before)]) if _goes(before[place], each)]
     new = [without_gone(item) for item in after[len(before) :]]
     if len(items) != len(before):
-        raise UneditableError("it comes from an alias or a merge key")
+        raise UneditableError("the value comes from an alias or a merge key")
     for place, (one, other) in enumerate(zip(before, after, strict=False)):
         if place not in gone and not _alike(one, other):
             _check_own(page.text, node, Span(items[place].start, items[place].start), items[place])

@@ -123,7 +123,7 @@ def test_what_the_text_cannot_take_is_told(fix, tmp_path):
     shared = WEB.replace("labelSelector: {matchLabels: {app: old}}", "labelSelector: &own {matchLabels: {app: old}}")
     code, out, err = fix("--fix", "--write", "--rule", "selector-not-self", "web.yaml", web=shared)
     assert (code, out) == (1, "")
-    assert "; fix (by hand: it has an anchor, a tag or a block of text): labelSelector:" in err
+    assert "; fix (by hand: the value has an anchor, a tag or a block of text): labelSelector:" in err
     assert (tmp_path / "web.yaml").read_text() == shared
 
 

@@ -98,7 +98,7 @@ def _present_fields(answer: PlanAnswer, paint: Paint) -> Iterator[str]:
         yield from wrapped(text, paint, RED, indent="  ")
         yield from _steps(answer, answer.named(worst.steps))
     if not outlook.gets_stuck and not answer.broken:
-        text = "no order gets stuck or breaks a cap" if outlook.exact else "no fault found in some hundred orders"
+        text = "no order gets stuck or breaks a cap" if outlook.exact else "no fault found in hundreds of orders"
         yield from wrapped(text, paint, GREEN, indent="  ")
 
 
