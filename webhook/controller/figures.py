@@ -72,8 +72,8 @@ class ScanFigures(Collector):
         if events is not None:
             events_written = CounterMetricFamily(
                 "evenspread_scan_events",
-                "Events by outcome: told (written), known (written by an earlier leader), postponed (too many a minute), "
-                "refused (as for reports), failed.",
+                "Events by outcome: told (written), known (written by an earlier leader), postponed (too many a "
+                "minute), refused (as for reports), failed.",
                 labels=["reason", "outcome"],
             )
             for (reason, outcome), count in list(events.outcomes.items()):
