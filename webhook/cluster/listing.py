@@ -45,7 +45,7 @@ _BAD_REQUEST, _GONE = HTTPStatus.BAD_REQUEST, HTTPStatus.GONE
 
 
 class Paging:
-    """The pages of a list request. ``plural`` is empty until `discover` for an unknown plural or an optional kind."""
+    """The pages of a list request. ``plural`` is empty until `discover`, if it is unknown or the kind is optional."""
 
     def __init__(self, server: ApiServer, resource: Resource) -> None:
         self.plural = _known_plural(resource)

@@ -144,7 +144,7 @@ def read_change(of: ScannedWorkload, given: Mapping[str, str]) -> WhatIfChange:
 
 
 class _PageAnswer(Struct, frozen=True, kw_only=True):
-    """The answer for a page. Without events, ``refused`` has the reason."""
+    """The answer for a page. If it has no events, ``refused`` has the reason."""
 
     events: tuple[Simulated, ...]
     refused: str

@@ -41,7 +41,7 @@ class EventWriter:
 
     Attributes:
         fault: The reason for missing events in the last scan. Empty if all were written.
-        outcomes: Counts by reason and outcome: told (written), known (written by a former leader), postponed (rate
+        outcomes: Counts by reason and outcome: told (written), known (written by an earlier leader), postponed (rate
             limit), refused (this event, or all of its namespace), failed.
     """
 

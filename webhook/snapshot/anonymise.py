@@ -133,7 +133,6 @@ class Names:
         return replaced if name is None else {**replaced, "metadata": {"name": name, **replaced["metadata"]}}
 
     def _text(self, text: str) -> str:
-        """Replace the words of a text."""
         if text in _PUBLIC_TEXTS:
             return text
         pieces, end, before = list[str](), 0, list[str]()

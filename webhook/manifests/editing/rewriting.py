@@ -380,7 +380,6 @@ def _written(page: Text, value: Json, near: ValuePosition) -> str:
 
 
 def _written_member(page: Text, name: str, value: Json, near: ValuePosition) -> str:
-    """A field on one line."""
     return _written(page, {name: value}, near)[1:-1] if page.json else one_field(name, value)
 
 

@@ -182,12 +182,12 @@ class _DocumentBuilder:
 
     def _scalar(self, event: ScalarEvent) -> None:
         text = event.value
-        frame = self._stack[-1] if self._stack else None
+        parent = self._stack[-1] if self._stack else None
         implicit = event.implicit[0]
-        if text == "<<" and frame and frame.key is _Key.NEXT and (implicit or event.tag == _MERGE_TAG):
-            frame.key = _Key.MERGE
+        if text == "<<" and parent and parent.key is _Key.NEXT and (implicit or event.tag == _MERGE_TAG):
+            parent.key = _Key.MERGE
             return
-        if frame and frame.flow and implicit and "?" in text:
+        if parent and parent.flow and implicit and "?" in text:
             # Newer versions of libyaml read it as text. In go-yaml's older copy it starts a key.
             raise UnreadableDocumentError(
                 "Kubernetes' clients read '?' in flow style as the start of a key; quote the text"
@@ -202,27 +202,27 @@ class _DocumentBuilder:
 
     def _put(self, value: Json, event: Event) -> None:
         """Add a finished value to the innermost open mapping or sequence, as a key, a value or an item."""
-        frame = self._stack[-1] if self._stack else None
-        if frame is not None and frame.key is _Key.NEXT:
+        parent = self._stack[-1] if self._stack else None
+        if parent is not None and parent.key is _Key.NEXT:
             key = key_text(value)
-            if key in frame.value and key not in frame.merged and len(self._duplicates) < MAX_DUPLICATES:
+            if key in parent.value and key not in parent.merged and len(self._duplicates) < MAX_DUPLICATES:
                 self._duplicates.append(Duplicate(key, _index(event)))
-            frame.key = key
+            parent.key = key
             return
         if type(value) in (int, float):
             value = json_number(value)
-        if frame is None:
+        if parent is None:
             self._root = value
-        elif frame.key is _Key.ITEM:
-            frame.value.append(value)
-        elif frame.key is _Key.MERGE:
-            self._merge(frame, value, isinstance(event, AliasEvent))
+        elif parent.key is _Key.ITEM:
+            parent.value.append(value)
+        elif parent.key is _Key.MERGE:
+            self._merge(parent, value, isinstance(event, AliasEvent))
         else:
-            frame.value[frame.key] = value
-            frame.merged.discard(frame.key)  # overriding a merged key is fine, but only once
-            frame.key = _Key.NEXT
+            parent.value[parent.key] = value
+            parent.merged.discard(parent.key)  # overriding a merged key is fine, but only once
+            parent.key = _Key.NEXT
 
-    def _merge(self, frame: _OpenNode, value: Json, aliased: bool) -> None:
+    def _merge(self, parent: _OpenNode, value: Json, aliased: bool) -> None:
         """Merge like go-yaml v2: override fields before the merge key. In a list, the first mapping wins."""
         listed = isinstance(value, list) and not aliased
         mappings = value if listed else [value]
@@ -231,9 +231,9 @@ class _DocumentBuilder:
         if not all(isinstance(mapping, dict) for mapping in mappings):
             raise UnreadableDocumentError("map merge requires map or sequence of maps as the value")
         for mapping in reversed(mappings):
-            frame.merged.update(mapping)
-            frame.value.update(mapping)
-        frame.key = _Key.NEXT
+            parent.merged.update(mapping)
+            parent.value.update(mapping)
+        parent.key = _Key.NEXT
 
     def _start(self, event: MappingStartEvent | SequenceStartEvent) -> None:
         if len(self._stack) == MAX_YAML_LEVELS:
@@ -246,12 +246,12 @@ class _DocumentBuilder:
         self._decoded += 1
 
     def _end(self, event: MappingEndEvent | SequenceEndEvent) -> None:
-        frame = self._stack.pop()
-        if frame.anchor is not None:
-            anchor = frame.anchor
-            anchor.complete, anchor.value, anchor.weight = True, frame.value, self._decoded - frame.decoded
-            anchor.size = self._size - frame.size
-        self._put(frame.value, event)
+        node = self._stack.pop()
+        if node.anchor is not None:
+            anchor = node.anchor
+            anchor.complete, anchor.value, anchor.weight = True, node.value, self._decoded - node.decoded
+            anchor.size = self._size - node.size
+        self._put(node.value, event)
 
     def _alias(self, event: AliasEvent) -> None:
         name = event.anchor or ""

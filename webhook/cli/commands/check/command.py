@@ -131,7 +131,6 @@ def check(  # noqa: PLR0913 one parameter an option
 
 
 def _with_cluster(frame: Frame, selection: ClusterSelection, progress: Progress) -> Frame:
-    """Add the selected cluster to the frame, if any."""
     if selection == ClusterSelection():
         return frame
     from webhook.cli.cluster_source import frame_with_cluster, read_cluster  # noqa: PLC0415 offline work does without

@@ -73,7 +73,6 @@ def admission(facts: InstallationFacts) -> Iterator[Diagnosis]:
 
 
 def _cause(message: str) -> str:
-    """The reason in the API server's message."""
     return one_line(message[message.index(_FAILED) + len(_FAILED) :].lstrip(": "), _MAX_CAUSE_CHARS)
 
 

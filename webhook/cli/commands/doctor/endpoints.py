@@ -76,7 +76,7 @@ def _address_fix(facts: InstallationFacts, wanted: int) -> str:
 
 
 def _network(facts: InstallationFacts) -> Iterator[Diagnosis]:
-    """Yield the line about NetworkPolicies. They add up: one open policy suffices, and so does having none."""
+    """Yield the line about NetworkPolicies. Policies add up: an open policy suffices, and so does having none."""
     where = f"NetworkPolicies in namespace {facts.namespace}"
     if isinstance(facts.network_policies, Unread):
         yield unknown("network", where, facts.network_policies, "whether they admit the API server")

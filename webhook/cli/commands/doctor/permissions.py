@@ -80,7 +80,6 @@ def _scan_needs(facts: InstallationFacts, controller: Object) -> Iterator[_Neede
 
 
 def _judged(facts: InstallationFacts, role: _Role) -> Diagnosis:
-    """The line about an account."""
     account = at(role.deployment, "spec", "template", "spec", "serviceAccountName", default="default")
     where = f"ServiceAccount {facts.namespace}/{account}"
     user = f"system:serviceaccount:{facts.namespace}:{account}"

@@ -242,7 +242,6 @@ class _FactReader:
         return answer.content if answer.status == HTTPStatus.OK else Unread(_reason(answer))
 
     def _list(self, path: str, **query: str) -> Read[tuple[Object, ...]]:
-        """All objects of a list, page by page."""
         objects: list[Object] = []
         parameters = {**query, "limit": str(_PAGE)}
         while True:
