@@ -1,12 +1,15 @@
 """Updates between two full scans, and their requests to the API server."""
 
+import itertools
+from types import SimpleNamespace
+
 import pytest
 from cluster.api import FakeApi, refuse
 from cluster.following import eventually
 from controller.test_scan import EVEN, WRONG, events, move, results, titles
 from controller.town import HARD, Replica, add_deployment, add_nodes, add_pods, add_set, add_workload, figures
 
-from webhook.controller import scan
+from webhook.controller import scan, updates
 from webhook.core.policy.policy import Policy
 
 INTERVAL, FULL = 1e6, 1e8  # no loop of updates gets there
@@ -69,6 +72,26 @@ def test_without_an_event_nothing_is_scanned_but_the_results_are_current(api, re
     assert (again, api.requests[requests:], replica.scanner.latest.ended) == ([], [], before.ended + 10)
     assert (found.workloads, found.ended > before.scan.ended) == (before.scan.workloads, True)
     assert replica.updates(5) is found
+
+
+def test_a_namespace_with_many_changes_does_not_delay_others(api, replica, monkeypatch):
+    add_set(api, EVEN)
+    first(replica)
+    replica.updates()
+    ticks = itertools.count()
+    monkeypatch.setattr(updates, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    monkeypatch.setattr(updates, "_READ_SECONDS", 2)  # so two reads in each update
+    api.put("namespaces", "rush")
+    for number in range(3):
+        add_workload(api, f"rush-{number}", "rush", constraint=WRONG)
+    add_workload(api, "late", constraint=WRONG)
+    reads, read = [], updates.WorkloadLister.read
+    monkeypatch.setattr(updates.WorkloadLister, "read", lambda lister, key: reads.append(key.name) or read(lister, key))
+    eventually(lambda: replica.scanner.feed.index.owners.get("apps/v1", "Deployment", "shop", "late"))
+    replica.updates()
+    assert reads == ["rush-0", "late"]
+    replica.updates()
+    assert reads == ["rush-0", "late", "rush-1", "rush-2"]
 
 
 def test_workloads_are_added_changed_and_deleted(api, replica):

@@ -4,7 +4,10 @@ After an event of an owner, the object is read. After another fact of a workload
 Kinds without a watch are listed at intervals, as are pods without a workload.
 """
 
+import time
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 from webhook.cluster.unowned_pods import UnownedPod
 from webhook.controller.workload_lister import ObjectJson, ObjectName, WorkloadLister
@@ -12,6 +15,9 @@ from webhook.core.index.objects import ApiObject
 from webhook.core.scan.facts import Changes
 from webhook.core.scan.known_workloads import KnownWorkloads, key_of_object
 from webhook.core.scan.scan_context import ObjectKey, ScanContext
+
+# Events are published at the end of an update. A tenant with many changes must not delay those of others.
+_READ_SECONDS = 3.0
 
 
 class Updates:
@@ -62,16 +68,24 @@ class Updates:
         lister = self.lister
         if lister is None:
             return
-        for key in sorted(self._owners):
-            raw = lister.read(key) if lister.is_watched((key.group, key.kind)) else None
-            self._owners.discard(key)
-            self.read.add(key)
-            if raw is None:
-                self._drop({key})
-            elif not self.known.is_current(raw):
-                yield [raw]
+        read = self._read(lister)
+        self._owners -= read.keys()
+        self.read |= read.keys()
+        self._drop({key for key, raw in read.items() if raw is None})
+        yield [raw for raw in read.values() if raw is not None and not self.known.is_current(raw)]
         if unowned is not None:
             yield from self._list_unwatched(lister, unowned)
+
+    def _read(self, lister: WorkloadLister) -> dict[ObjectKey, ObjectJson | None]:
+        """Read the owners with events, for a short time. Namespaces take turns. The next update reads the others."""
+        of_namespaces = groupby(sorted(self._owners), attrgetter("namespace"))
+        turns = sorted((turn, key) for _, keys in of_namespaces for turn, key in enumerate(keys))
+        read, until = dict[ObjectKey, ObjectJson | None](), time.monotonic() + _READ_SECONDS
+        for _, key in turns:
+            read[key] = lister.read(key) if lister.is_watched((key.group, key.kind)) else None
+            if time.monotonic() >= until:
+                break
+        return read
 
     def _list_unwatched(self, lister: WorkloadLister, unowned: tuple[UnownedPod, ...]) -> Iterator[list[ObjectJson]]:
         seen = set[ObjectKey]()
