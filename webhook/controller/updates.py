@@ -16,7 +16,7 @@ from webhook.core.scan.facts import Changes
 from webhook.core.scan.known_workloads import KnownWorkloads, key_of_object
 from webhook.core.scan.scan_context import ObjectKey, ScanContext
 
-# Events are published at the end of an update. A tenant with many changes must not delay those of others.
+# An update writes events at its end. One busy namespace must not delay them.
 _READ_SECONDS = 3.0
 
 
