@@ -85,6 +85,28 @@ def test_an_api_for_reports_that_comes_later_is_found_and_an_open_page_follows(p
         leader.end()
 
 
+def test_a_new_finding_appears_within_fifteen_seconds(plane, namespace, account, tmp_path):
+    (console,) = free_ports(1)
+    make(plane, namespace, "web")
+    rare = ("--scan-full-interval", "1h", "--scan-interval", "30m", "--console", f"{HOST}:{console}")
+    with scanning(tmp_path / "one", account, *rare) as leader:
+        eventually(lambda: ("SpreadViolation", "web") in told(plane, namespace), 60, 0.2)
+        before = leader.metric("evenspread_scan_workloads")
+        scans = leader.scans
+        make(plane, namespace, "late")
+        within(
+            15,
+            lambda: (
+                ("SpreadViolation", "late") in told(plane, namespace)
+                and leader.metric("evenspread_scan_workloads") > before
+                and "late" in page(console, "/workloads")
+            ),
+            0.2,
+        )
+        assert (leader.scans, leader.metric("evenspread_scan_differences_total")) == (scans, 0)
+        leader.end()
+
+
 def test_somebody_else_who_writes_the_same_reports_gains_nothing(plane, namespace, reports, account, tmp_path):
     version, plural = reports
     names = [f"w{number}" for number in range(5)]
