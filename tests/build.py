@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from webhook.core.api.selectors import EVERYTHING
 from webhook.core.api.types import (
     Affinity,
     Container,
@@ -236,3 +237,9 @@ class Clock:
 
     def __call__(self):
         return self.now
+
+
+def pod_names(index, namespace):
+    """The namespace's unfinished pods: first those on nodes, then those without a node."""
+    on_nodes = (name for name, _ in index.pods.matching(namespace, EVERYTHING))
+    return (*on_nodes, *(pod.meta.name for pod in index.pods.waiting(namespace)))

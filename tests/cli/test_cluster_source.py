@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from build import pod_names
 from cluster.api import NOT_INSTALLED, FakeApi, cut, refuse
 
 from webhook.cli.cluster_source import read_cluster
@@ -68,7 +69,7 @@ class TestALiveCluster:
 
         assert sorted(node.name for node in index.nodes.all()) == ["n1", "n2"]
         assert index.namespaces.labels("shop")["team"] == "web"
-        assert index.pods.names("shop") == ("web-0",)
+        assert pod_names(index, "shop") == ("web-0",)
         assert index.lacks("nodes", "pods") == ""
         assert (found.source, found.version, found.namespace, found.missing) == (
             "cluster x",
@@ -83,7 +84,7 @@ class TestALiveCluster:
         api.put("pods", "broken", "shop", spec={"nodeName": 5})
         api.put("nodes", "broken", metadata={"labels": 5})
         index = known(api, tmp_path)[0].index
-        assert (index.pods.names("shop"), len(index.nodes.all())) == (("web-0",), 2)
+        assert (pod_names(index, "shop"), len(index.nodes.all())) == (("web-0",), 2)
         assert sorted(capsys.readouterr().err.splitlines()) == [
             "cluster x: note: Node broken: Expected `object | null`, got `int` - at `$.metadata.labels`: left out",
             "cluster x: note: Pod shop/broken: Expected `str | null`, got `int` - at `$.spec.nodeName`: left out",
@@ -91,7 +92,7 @@ class TestALiveCluster:
 
     def test_what_cannot_be_applied_is_named_and_left_out(self, api, tmp_path, capsys, faulty):
         api.put("pods", faulty, "shop", spec={"nodeName": "n1"})
-        assert known(api, tmp_path)[0].index.pods.names("shop") == ("web-0",)
+        assert pod_names(known(api, tmp_path)[0].index, "shop") == ("web-0",)
         assert capsys.readouterr().err == f"cluster x: note: Pod shop/{faulty}: OverflowError: too large: left out\n"
 
     def test_it_is_only_read(self, api, tmp_path):

@@ -5,6 +5,7 @@ import json
 import threading
 import time
 
+from build import pod_names
 from cluster.api import KINDS
 
 from webhook.cluster.connection import ApiServer
@@ -131,6 +132,6 @@ def contents(index):
         "namespaces": {name: index.namespaces.labels(name) for name in index.known_namespaces()},
         "services": {name: sorted(map(repr, index.namespaces.services(name))) for name in index.known_namespaces()},
         "owners": {name: sorted(map(repr, index.owners.of_namespace(name))) for name in index.known_namespaces()},
-        "pods": {name: sorted(index.pods.names(name)) for name in index.known_namespaces()},
+        "pods": {name: sorted(pod_names(index, name)) for name in index.known_namespaces()},
         "counted": {name: sum(index.pods.count(name, EVERY_POD).values()) for name in index.known_namespaces()},
     }

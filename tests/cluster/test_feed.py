@@ -6,6 +6,7 @@ import time
 from math import inf
 
 import pytest
+from build import pod_names
 from cluster.api import FakeApi, refuse
 from cluster.following import QUICK, contents, eventually, feeding, server
 
@@ -76,7 +77,7 @@ def test_every_kind_comes_into_the_index(api, tmp_path):
     assert set(index.nodes.view().column("topology.kubernetes.io/zone").values) == {"a"}
     assert index.namespaces.labels("shop") == {"kubernetes.io/metadata.name": "shop", "team": "web"}
     assert [service.spec.selector for service in index.namespaces.services("shop")] == [{"app": "web"}]
-    assert index.pods.names("shop") == ("web-0",)
+    assert pod_names(index, "shop") == ("web-0",)
     assert sorted((owner.api_version, owner.kind, owner.replicas) for owner in index.owners.of_namespace("shop")) == [
         ("apps/v1", "Deployment", 3),
         ("apps/v1", "ReplicaSet", 3),
@@ -209,7 +210,7 @@ def test_losing_the_api_server_leaves_what_is_known_and_its_age(api, tmp_path):
         assert feed.synced
         api.faults.clear()
         api.put("pods", "late", "shop", **POD)
-        eventually(lambda: len(feed.index.pods.names("shop")) == 2)
+        eventually(lambda: len(pod_names(feed.index, "shop")) == 2)
         eventually(lambda: max(each.age for each in feed.watch_states()) < 0.3)
 
 

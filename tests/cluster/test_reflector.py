@@ -4,6 +4,7 @@ import itertools
 import json
 
 import pytest
+from build import pod_names
 from cluster.api import (
     FakeApi,
     cut,
@@ -343,14 +344,14 @@ def test_a_pod_that_cannot_be_decoded_takes_the_earlier_one_of_its_name_along(ap
     reflector = Reflector(server(api, tmp_path), RESOURCES["pods"], sink, timing=QUICK, pace=clock)
     while not reflector.state().synced:
         reflector.turn()
-    assert "web-0" in index.pods.names("shop")
+    assert "web-0" in pod_names(index, "shop")
     api.put("pods", "web-0", "shop", uid="new", spec={"nodeName": 7})
     if relist:
         reflector._begin_anew()
     for _ in range(3):
         reflector.turn()
     assert reflector.state().left_out == 1
-    assert "web-0" not in index.pods.names("shop")
+    assert "web-0" not in pod_names(index, "shop")
 
 
 # -- failures that stay: what an hour of them costs

@@ -3,6 +3,7 @@
 from functools import partial
 
 import pytest
+from build import pod_names
 from cluster.api import FakeApi, refuse
 from cluster.following import eventually, feeding, server
 from controller.town import Replica, add_nodes, add_workload, figures, owned_by
@@ -346,7 +347,7 @@ def test_of_groups_that_are_not_planned_no_change_is_looked_for(api, reconciler)
     turns(quick, lambda: all(conditions(api, name) for name in names))
     before = {name: api.count("other", name) for name in names}
     add_shard(api, 1, "n-a", "n-c")
-    eventually(lambda: "redis-1-1" in quick.feed.index.pods.names("shop"))
+    eventually(lambda: "redis-1-1" in pod_names(quick.feed.index, "shop"))
     for _ in names:
         quick.turn(1)
     assert [name for name in names if api.count("other", name) > before[name]] == names[:MOST_GROUPS]

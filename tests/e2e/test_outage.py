@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from build import pod_names
 from cluster.following import contents
 from e2e.controlplane.up import ControlPlane
 from e2e.objects import path, pod, workload
@@ -99,7 +100,7 @@ def test_after_a_restart_it_knows_what_a_fresh_one_does(own_plane):
 
         eventually(same, 90)
         eventually(lambda: {(each.age, each.fault) for each in feed.watch_states()} == {(0.0, "")}, 60)
-        names = set(feed.index.pods.names("default"))
+        names = set(pod_names(feed.index, "default"))
 
     assert len(names & set(done)) > 30
     assert str(feed.version) == "1.37"

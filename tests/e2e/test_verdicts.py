@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from build import pod_names
 from e2e import chance
 from e2e.controlplane.up import ControlPlane
 from e2e.objects import path
@@ -113,7 +114,7 @@ class Cluster:
         self.api.request("POST", path("Pod", "probes"), body)
         node, message = self.scheduled(where)
         self.api.request("DELETE", f"{where}?gracePeriodSeconds=0")
-        self._await(lambda index: name not in index.pods.names("probes"))
+        self._await(lambda index: name not in pod_names(index, "probes"))
         # Pods of the node may keep it away, once the scheduler knows the node's new label.
         return bool(node) or not NO_NODE_MATCHES.match(message)
 
@@ -159,7 +160,7 @@ class Cluster:
         if terminating:
             self._await(lambda index: index.pods.record(namespace, name).terminating)
         else:
-            self._await(lambda index: name not in index.pods.names(namespace))
+            self._await(lambda index: name not in pod_names(index, namespace))
 
 
 @pytest.fixture(name="cluster")

@@ -3,6 +3,7 @@ import io
 import json
 
 import pytest
+from build import pod_names
 
 from webhook.core.api.version import KubernetesVersion
 from webhook.snapshot.load import SnapshotError, _Limits, read_items, read_snapshot
@@ -54,7 +55,7 @@ def test_contents(content):
     made = read(content)
     assert made.objects == {"Node": 1, "Pod": 1, "Secret": 1}
     assert [node.name for node in made.index.nodes.all()] == ["n1"]
-    assert made.index.pods.names("shop") == ("p",)
+    assert pod_names(made.index, "shop") == ("p",)
 
 
 def test_the_header_says_when_and_of_what():

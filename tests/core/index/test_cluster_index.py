@@ -1,5 +1,5 @@
 import pytest
-from build import index
+from build import index, pod_names
 from fuzzing.extremes import run
 from msgspec.structs import replace
 
@@ -61,8 +61,8 @@ def test_pods_after_events(events, known):
     made = ClusterIndex()
     for event, name, phase in events:
         made.apply(event, pod(name, phase))
-    assert list(made.pods.names("shop")) == known
-    assert made.pods.names("elsewhere") == ()
+    assert list(pod_names(made, "shop")) == known
+    assert pod_names(made, "elsewhere") == ()
 
 
 def test_the_newest_form_of_an_object_is_kept():
@@ -165,7 +165,7 @@ def test_temporary_pods_leave_no_trace_even_after_an_error():
     known = ClusterIndex()
     for name in ("a", "b", "c"):
         known.apply("ADDED", waiting(name, "n1"))
-    before = known.pods.waiting("shop"), known.pods.nominated(), known.pods.names("shop")
+    before = known.pods.waiting("shop"), known.pods.nominated(), pod_names(known, "shop")
 
     def placed(name):
         made = waiting(name, "n1")
@@ -175,13 +175,13 @@ def test_temporary_pods_leave_no_trace_even_after_an_error():
         with known.temporary_pods() as add:
             add(placed("b"))
             add(placed("new"))
-            assert {*known.pods.names("shop")} == {"a", "b", "c", "new"}
+            assert {*pod_names(known, "shop")} == {"a", "b", "c", "new"}
             assert [pod.meta.name for pod in known.pods.waiting("shop")] == ["a", "c"]
             raise ValueError("interrupted")
 
     with pytest.raises(ValueError, match="interrupted"):
         interrupted()
-    assert (known.pods.waiting("shop"), known.pods.nominated(), known.pods.names("shop")) == before
+    assert (known.pods.waiting("shop"), known.pods.nominated(), pod_names(known, "shop")) == before
 
 
 def test_pods_of_a_lower_priority_by_node():
@@ -242,7 +242,7 @@ def asking(name, *amounts):
 def test_a_pod_is_applied_whatever_it_requests(amounts):
     made = index(node("n"))
     assert made.apply("ADDED", asking("huge", *amounts)) == ""
-    assert made.pods.names("shop") == ("huge",)
+    assert pod_names(made, "shop") == ("huge",)
     assert made.apply("DELETED", asking("huge", *amounts)) == ""
     assert made.nodes.amounts("cpu") == ((0,), (0,))
 
@@ -260,7 +260,7 @@ def test_an_object_that_raises_is_left_out_and_what_was_known_of_it_too(monkeypa
     monkeypatch.setattr(PodTable, "put", faulty)
     assert made.apply("MODIFIED", asking("a", "2")) == "OverflowError: too large"
     assert made.apply("MODIFIED", asking("b", "2")) == ""
-    assert made.pods.names("shop") == ("b",)
+    assert pod_names(made, "shop") == ("b",)
     assert made.nodes.amounts("cpu") == ((-2000,), (0,))
 
 
@@ -271,10 +271,10 @@ def test_a_pod_that_is_left_out_takes_the_earlier_one_of_its_name_along(monkeypa
         Pod(metadata=ObjectMeta(name="a", namespace="shop", uid=uid), spec=PodSpec(node_name=on)) for uid in "12"
     )
     made = index(node("n"), old)
-    assert made.pods.names("shop") == ("a",)
+    assert pod_names(made, "shop") == ("a",)
     monkeypatch.setattr(PodTable, "put", lambda *_: 1 / 0)
     assert made.apply("ADDED", new).startswith("ZeroDivision")
-    assert made.pods.names("shop") == ()
+    assert pod_names(made, "shop") == ()
 
 
 @pytest.mark.parametrize("seed", range(2))

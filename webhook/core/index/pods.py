@@ -72,10 +72,6 @@ class Pods(View):
         """The number of matching pods on nodes without a constraint, except terminating pods. No overlay changes it."""
         return self._ask(Pods.count_unspread, namespace, selector)
 
-    def names(self, namespace: str) -> tuple[str, ...]:
-        """The namespace's unfinished pods: first those on nodes, then those without a node."""
-        return self._ask(Pods.names, namespace)
-
     def free_ordinal(self, namespace: str, stem: str, first: int) -> int:
         """The lowest number from ``first`` for which no unfinished pod is named ``<stem>-<number>``."""
         return self._ask(Pods.free_ordinal, namespace, stem, first)

@@ -30,7 +30,7 @@ _ALWAYS: Topic = ("", "")  # repeated after any event, and after none: time alon
 _WAITING, _POLICY, _TODAY = "waiting", "policy", "today"  # facts of the context
 # Queries about a namespace, and the position of this argument. Other queries are about all namespaces.
 _NAMESPACE_AT: Mapping[str, int] = {
-    **dict.fromkeys(("pods.count", "pods.count_unspread", "pods.count_waiting", "pods.matching", "pods.names"), 0),
+    **dict.fromkeys(("pods.count", "pods.count_unspread", "pods.count_waiting", "pods.matching"), 0),
     **dict.fromkeys(("pods.free_ordinal", "pods.on_node", "pods.claim_users"), 0),
     **dict.fromkeys(("owners.of_namespace", "owners.controlled", "owners.matching"), 0),
     **dict.fromkeys(("owners.get", "owners.autoscaler"), 2),
@@ -225,10 +225,6 @@ class Facts:
         self._topics: dict[Topic, set[_Fact]] = {}
         self._used: dict[ObjectKey, tuple[_Fact, ...]] = {}
         self._waiting: Mapping[ObjectKey, tuple[Pod, ...]] = {}
-
-    def __len__(self) -> int:
-        """The number of facts."""
-        return len(self._facts)
 
     def put(self, workload: ObjectKey, recording: Recording) -> frozenset[ObjectKey]:
         """Replace the facts of a workload.

@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import combinations
 
 import pytest
-from build import cluster, constraint, pod, running, selector
+from build import cluster, constraint, pod, pod_names, running, selector
 from msgspec import structs
 
 from webhook.core.api.requirements import Requirement
@@ -90,7 +90,7 @@ def test_counts_of_big_selectors_follow_events(text):
     def fresh():
         """The same pods, told to an index that has kept nothing."""
         other = ClusterIndex()
-        for name in index.pods.names("shop"):
+        for name in pod_names(index, "shop"):
             record = index.pods.record("shop", name)
             labelled = " ".join(f"{key}={value}" for key, value in record.group.labels.items())
             other.apply("ADDED", running(name, index.nodes.names()[record.slot], labelled))

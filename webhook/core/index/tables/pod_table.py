@@ -150,10 +150,6 @@ class PodTable(Pods):
         space = self._namespaces.get(namespace)
         return None if space is None else space.records.get(key)
 
-    def names(self, namespace: str) -> tuple[str, ...]:
-        space = self._namespaces.get(namespace)
-        return (*(space.records if space is not None else ()), *self._waiting.get(namespace, ()))
-
     def free_ordinal(self, namespace: str, stem: str, first: int) -> int:
         space, waiting = self._namespaces.get(namespace), self._waiting.get(namespace, {})
         records = space.records if space is not None else {}
