@@ -116,11 +116,11 @@ def main():
         pod = strict(incoming)
         for replicas, target in TARGETS.items():
             took, found = best(chosen.rounds, index, [(pod, replicas)])
-            print(f"{replicas:>5,} replicas: {took:6.2f} ms (goal {target}), {found.outcome}, {found.fewest} placed")
+            print(f"{replicas:>5,} replicas: {took:6.2f} ms (goal {target}), {found.verdict}, {found.fewest} placed")
             if replicas == 1_000:
                 ours = took
         took, found = best(chosen.rounds, *redis())
-        print(f"Redis: {took:.1f} ms (goal {REDIS_MS}), {found.outcome}, {found.states} states")
+        print(f"Redis: {took:.1f} ms (goal {REDIS_MS}), {found.verdict}, {found.states} states")
         peers = {"framework, once a replica": (chosen.oracle, "bench", "--load", path, "--place", 1_000)}
         if chosen.what_if:
             peers["scheduler-library"] = (chosen.what_if, path, 1_000)

@@ -21,7 +21,7 @@ from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.closed_forms import same_in_every_order
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
-from webhook.core.placement.outcome import Effort, PlacementOutcome
+from webhook.core.placement.placement_verdict import Effort, PlacementVerdict
 from webhook.core.placement.simulation import simulate
 from webhook.core.scheduler.problem import take
 
@@ -137,13 +137,13 @@ def main():
         of = game_of([batch], index)
         found = simulate(of, ADMISSION)
         times.append((time.perf_counter() - began) * 1e3)
-        outcomes[found.outcome] += 1
-        if found.outcome is PlacementOutcome.UNKNOWN:
+        outcomes[found.verdict] += 1
+        if found.verdict is PlacementVerdict.UNKNOWN:
             unknown.append((number, replicas, len(of.game.classes), of.game.pod_classes))
     print(f"{count:,} workloads of seed {seed} on {NODES:,} unequal nodes:", end=" ")
-    print(", ".join(f"{outcomes[each]} {each}" for each in PlacementOutcome), end="; ")
+    print(", ".join(f"{outcomes[each]} {each}" for each in PlacementVerdict), end="; ")
     cuts = statistics.quantiles(times, n=100)
-    print(f"unknown {outcomes[PlacementOutcome.UNKNOWN] / count:.1%}; p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms")
+    print(f"unknown {outcomes[PlacementVerdict.UNKNOWN] / count:.1%}; p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms")
     return unknown
 
 

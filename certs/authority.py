@@ -21,9 +21,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 from msgspec import Struct
 
-CLOCK_SKEW = timedelta(hours=1)
-CA_LIFE = timedelta(days=365)
-LEAF_LIFE = timedelta(days=7)
+CLOCK_SKEW = timedelta(hours=1)  # A new certificate is valid on hosts with a slower clock too.
+CA_LIFE = timedelta(days=365)  # A new CA takes three steps in the cluster, so it is rare.
+LEAF_LIFE = timedelta(days=7)  # A new leaf takes no step in the cluster. A stolen key is useful for a week at most.
 _CURVE = ec.SECP256R1
 
 

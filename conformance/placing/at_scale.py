@@ -17,7 +17,7 @@ from conformance.claims.referee import Referee
 from conformance.placing.ours import index_of, batches_of
 from conformance.placing.worlds import crossing_at_scale
 from webhook.core.placement.game_from_cluster import game_of
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.placement.simulation import simulate
 
 ORDERS = 10
@@ -48,7 +48,7 @@ def compare(oracle, seed, numbers):
             began = time.process_time()
             found = simulate(game_of(batches_of(of, index), index))
             slowest = max(slowest, time.process_time() - began)
-            verdicts[found.outcome] += 1
+            verdicts[found.verdict] += 1
             verdicts["without bounds"] += found.fewest is None
             different += [(of["id"], *each) for each in differences(of, found, referee)]
     return verdicts, slowest, different
@@ -63,7 +63,7 @@ def main():
             every, slowest, different = every + verdicts, max(slowest, seconds), different + found
     for each in different:
         print(each)
-    told = ", ".join(f"{outcome} {every[outcome]:,}" for outcome in PlacementOutcome)
+    told = ", ".join(f"{outcome} {every[outcome]:,}" for outcome in PlacementVerdict)
     print(f"crossing keys at scale: {count:,} clusters of seed {seed}: {told}; without bounds {every['without bounds']:,}")
     print(f"slowest verdict {slowest:.2f} s of processor time; {len(different)} different")
     return 1 if different else 0

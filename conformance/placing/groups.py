@@ -25,7 +25,7 @@ from webhook.core.groups.caps import Cap
 from webhook.core.groups.derive import derive_plan
 from webhook.core.groups.group import with_fields
 from webhook.core.groups.group import Group, PlanInput, Shard
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.policy.policy import Policy
 
 RECORDED = Path(__file__).parent / "groups.jsonl.gz"
@@ -85,7 +85,7 @@ def planned(shape):
     of = [Shard(name=f"redis-{number}", value=str(number), pod=each) for number, each in enumerate(decoded)]
     within = Context(policy=Policy(), version=RELEASE, index=index_of(cluster))
     found = derive_plan(PlanInput(group=group, shards=tuple(of), within=within)).plan
-    if found is None or found.verdict is not PlacementOutcome.FITS:
+    if found is None or found.verdict is not PlacementVerdict.FITS:
         return None
     ordinals = []
     for manifest, shard in zip(made, of):

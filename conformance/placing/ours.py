@@ -22,7 +22,7 @@ from webhook.core.placement.closed_forms import same_in_every_order
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.placement.search import search
-from webhook.core.placement.outcome import Effort, PlacementOutcome
+from webhook.core.placement.placement_verdict import Effort, PlacementVerdict
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.problem import take
 from webhook.snapshot.load import read_snapshot
@@ -115,10 +115,10 @@ def simulated(world):
         within = Context(policy=Policy(), version=read.version or RECORDED, index=read.index, today="2026-11-24", namespace="shop")
         found, _ = targets(of, known, within, replicas=None, everywhere=False)
     run = Run(index=known.index, targets=found, within=within, effort=Effort(states=STATES), rollout="rolls" in world)
-    (outcomes,) = run.outcomes(WhatIf())
-    whole, staying = outcomes.whole, sum(each.staying for each in outcomes.workloads)
-    exact = whole.outcome is not PlacementOutcome.UNKNOWN and None not in {whole.fewest, whole.most}
-    said = {"exact": exact, "states": 0 if outcomes.simulation is None else outcomes.simulation.states, "left": 0, "why": outcomes.unknown}
+    (joint,) = run.joint_verdicts(WhatIf())
+    whole, staying = joint.whole, sum(each.staying for each in joint.workloads)
+    exact = whole.verdict is not PlacementVerdict.UNKNOWN and None not in {whole.fewest, whole.most}
+    said = {"exact": exact, "states": 0 if joint.simulation is None else joint.simulation.states, "left": 0, "why": joint.unknown}
     return said | ({"fewest": whole.fewest - staying, "most": whole.most - staying} if exact else {})
 
 

@@ -25,7 +25,7 @@ from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, game_of
-from webhook.core.placement.outcome import PlacementOutcome, Simulation
+from webhook.core.placement.placement_verdict import PlacementVerdict, Simulation
 from webhook.core.placement.search import canonical_form, search
 from webhook.core.placement.simulation import simulate
 from webhook.core.policy.policy import Policy
@@ -33,7 +33,7 @@ from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import selector_of
 
 SEED = int(os.environ.get("EVENSPREAD_SEED") or time.time())
-OF_EACH = {PlacementOutcome.FITS: 16, PlacementOutcome.STUCK: 18, PlacementOutcome.NO_FIT: 16}
+OF_EACH = {PlacementVerdict.FITS: 16, PlacementVerdict.STUCK: 18, PlacementVerdict.NO_FIT: 16}
 WORLD = "example.com/world"
 STATES = 20_000
 SETTLED = 12  # seconds without a change: the scheduler tries a pod again after ten at the latest
@@ -124,9 +124,9 @@ def worlds(choose: random.Random) -> list[World]:
     wanted, found = dict(OF_EACH), []
     while any(wanted.values()):
         made = world(choose, f"w{len(found)}")
-        assert made.said.outcome is not PlacementOutcome.UNKNOWN
-        if wanted[made.said.outcome]:
-            wanted[made.said.outcome] -= 1
+        assert made.said.verdict is not PlacementVerdict.UNKNOWN
+        if wanted[made.said.verdict]:
+            wanted[made.said.verdict] -= 1
             found.append(made)
     return found
 
@@ -225,7 +225,7 @@ def test_pods_are_left_where_we_say_that_they_can_be(own_plane):
         ends = search(each.game.game, STATES).ends
         canonical = canonical_form(each.game.game)
         possible = {canonical(end.state) for end in ends}
-        seen[each.said.outcome, many == each.said.wanted] += 1
+        seen[each.said.verdict, many == each.said.wanted] += 1
         if not each.said.fewest <= many <= each.said.most or canonical(layout(each, own)) not in possible:
             wrong.append((each.said, each.workloads, own))
     print(
@@ -233,5 +233,5 @@ def test_pods_are_left_where_we_say_that_they_can_be(own_plane):
         {f"{outcome}, all placed: {whole}": number for (outcome, whole), number in seen.items()},
     )
     assert wrong == []
-    assert seen[PlacementOutcome.FITS, True] == OF_EACH[PlacementOutcome.FITS]
-    assert seen[PlacementOutcome.NO_FIT, False] == OF_EACH[PlacementOutcome.NO_FIT]
+    assert seen[PlacementVerdict.FITS, True] == OF_EACH[PlacementVerdict.FITS]
+    assert seen[PlacementVerdict.NO_FIT, False] == OF_EACH[PlacementVerdict.NO_FIT]

@@ -13,7 +13,7 @@ from webhook.core.groups.fields import has_fields, naive_fields
 from webhook.core.groups.group import Fields, Group, PlanInput, StoredPlan
 from webhook.core.groups.outlook import Outlook
 from webhook.core.groups.plan import CapMethod, GroupPlan, Proof, simulate_plan
-from webhook.core.placement.outcome import PlacementOutcome, Step
+from webhook.core.placement.placement_verdict import PlacementVerdict, Step
 from webhook.core.what_if.ending import PodMove
 
 
@@ -42,7 +42,7 @@ class _NaivePlan(Document, frozen=True):
     """The fields before the plan, and their result. They are the template's own, or the caps written as maxSkew."""
 
     constraints: tuple[SpreadConstraint, ...]
-    verdict: PlacementOutcome | None
+    verdict: PlacementVerdict | None
     worst: tuple[_FullestOfOrders, ...]
     witness: tuple[PodMove, ...]
     stuck_probability: float | None
@@ -62,7 +62,7 @@ class _DerivedPlan(Document, frozen=True):
     """The plan: fields and zones of each shard. Without a plan, the reasons and the nearest plans that fit."""
 
     workloads: Mapping[str, Fields]
-    verdict: PlacementOutcome
+    verdict: PlacementVerdict
     worst: tuple[_KeptCap, ...]
     proof: Proof | None
     zones: Mapping[str, tuple[str, ...]]
@@ -181,7 +181,7 @@ def _naive(answer: PlanAnswer) -> _NaivePlan:
     seen = answer.seen
     return _NaivePlan(
         constraints=answer.naive.constraints,
-        verdict=seen.outcome if seen else None,
+        verdict=seen.verdict if seen else None,
         worst=tuple(
             with_fields_of(
                 worst,
@@ -202,7 +202,7 @@ def _derived(answer: PlanAnswer) -> _DerivedPlan:
     plan = answer.derived.plan
     return _DerivedPlan(
         workloads=plan.fields if plan else {},
-        verdict=plan.verdict if plan else PlacementOutcome.NO_FIT,
+        verdict=plan.verdict if plan else PlacementVerdict.NO_FIT,
         worst=tuple(
             _KeptCap(topology_key=key, pods=each.worst, most=answer.group.most(key), way=each.way)
             for key, each in (plan.keeping.items() if plan else ())

@@ -11,16 +11,16 @@ from webhook.core.explain.explanation import closed_node_text
 from webhook.core.explain.obstacles import grouped
 from webhook.core.index import node_sets
 from webhook.core.placement.making_room import NodesToAdd
-from webhook.core.placement.outcome import PlacedPods, PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacedPods, PlacementVerdict
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, one_line, plural
 from webhook.core.what_if.ending import Ending, PodMove
-from webhook.core.what_if.joint_simulation import JointOutcome
+from webhook.core.what_if.joint_simulation import JointVerdict
 from webhook.core.what_if.run import SimulationAnswer
 from webhook.core.what_if.suggestions import SuggestedChange
 
 _NAMES = 3  # of workloads in a sentence
-_WORST_FIRST = (PlacementOutcome.NO_FIT, PlacementOutcome.STUCK, PlacementOutcome.UNKNOWN, PlacementOutcome.FITS)
+_WORST_FIRST = (PlacementVerdict.NO_FIT, PlacementVerdict.STUCK, PlacementVerdict.UNKNOWN, PlacementVerdict.FITS)
 _ORDER = " in any order"
 
 
@@ -55,7 +55,7 @@ class _ProvenChange(Document, frozen=True):
 class _WorkloadVerdict(Document, frozen=True):
     """The verdict on a workload."""
 
-    verdict: PlacementOutcome
+    verdict: PlacementVerdict
     wanted: int
     fits: Range
 
@@ -95,7 +95,7 @@ class _CountsBeforeAndAfter(Document, frozen=True):
 class Simulated(Document, frozen=True):
     """The result of a simulation. For several events it is the worst result, and ``events`` has all."""
 
-    verdict: PlacementOutcome
+    verdict: PlacementVerdict
     cause: Cause | None
     wanted: int
     fits: Range
@@ -129,27 +129,25 @@ def simulated(answers: Sequence[SimulationAnswer]) -> Simulated:
 
 
 def _simulated(answer: SimulationAnswer) -> Simulated:
-    outcome, end, simulation = answer.outcomes, answer.end, answer.outcomes.simulation
+    joint, end, simulation = answer.joint, answer.end, answer.joint.simulation
     waiting = end if end is not None and end.waiting else None
     uniform = (
         None
-        if simulation is None or simulation.sampled or simulation.outcome is PlacementOutcome.UNKNOWN
+        if simulation is None or simulation.sampled or simulation.verdict is PlacementVerdict.UNKNOWN
         else simulation.stuck
     )
     rollout = None
-    if any(part.rollout is not None for part in outcome.workloads):
-        rollout = _Rollout(worst_final_skew=simulation.skew if simulation else None, new_running=_range(outcome.whole))
+    if any(part.rollout is not None for part in joint.workloads):
+        rollout = _Rollout(worst_final_skew=simulation.skew if simulation else None, new_running=_range(joint.whole))
     return Simulated(
-        verdict=outcome.whole.outcome,
+        verdict=joint.whole.verdict,
         cause=answer.cause,
-        wanted=outcome.whole.wanted,
-        fits=_range(outcome.whole),
+        wanted=joint.whole.wanted,
+        fits=_range(joint.whole),
         witness=waiting.moves if waiting else (),
         blocking=_blocking(waiting) if waiting else None,
         fixes=tuple(_change(change) for _, changes in answer.ends for change in changes),
-        workloads={
-            workload.title: _verdict(each) for workload, each in zip(outcome.workloads, outcome.each, strict=True)
-        },
+        workloads={workload.title: _verdict(each) for workload, each in zip(joint.workloads, joint.each, strict=True)},
         rollout=rollout,
         add_nodes=answer.added or None,
         preempts=answer.preempts,
@@ -157,8 +155,8 @@ def _simulated(answer: SimulationAnswer) -> Simulated:
         at_maximum=_verdict(answer.scaled) if answer.scaled else None,
         most_likely=_most_likely(answer),
         not_evaluated=not_evaluated(answer),
-        message=verdict_text(outcome),
-        doubt=doubt(outcome),
+        message=verdict_text(joint),
+        doubt=doubt(joint),
         event=answer.event,
         notes=answer.notes,
         waiting=waiting.waiting if waiting else None,
@@ -174,7 +172,7 @@ def _scored(answer: SimulationAnswer) -> float | None:
     0 or 1 if every order of placement has the same result. None without a forecast or a verdict.
     """
     likely = answer.likely
-    if likely is None or answer.outcomes.whole.outcome is PlacementOutcome.UNKNOWN:
+    if likely is None or answer.joint.whole.verdict is PlacementVerdict.UNKNOWN:
         return None
     return likely.stuck / likely.runs if likely.runs else float(bool(likely.waiting))
 
@@ -182,12 +180,12 @@ def _scored(answer: SimulationAnswer) -> float | None:
 def _most_likely(answer: SimulationAnswer) -> tuple[_LikelyNode, ...] | None:
     if answer.likely is None:
         return None
-    owners = [workload.title for workload in answer.outcomes.workloads for _ in workload.batches]
+    owners = [workload.title for workload in answer.joint.workloads for _ in workload.batches]
     return tuple(_LikelyNode(workload=owners[pod.batch], node=pod.node, best=pod.best) for pod in answer.likely.placed)
 
 
-def _verdict(verdict: PlacedPods) -> _WorkloadVerdict:
-    return _WorkloadVerdict(verdict=verdict.outcome, wanted=verdict.wanted, fits=_range(verdict))
+def _verdict(placed: PlacedPods) -> _WorkloadVerdict:
+    return _WorkloadVerdict(verdict=placed.verdict, wanted=placed.wanted, fits=_range(placed))
 
 
 def _range(verdict: PlacedPods) -> Range:
@@ -233,49 +231,49 @@ def _constraints(end: Ending) -> tuple[_CountsBeforeAndAfter, ...]:
     )
 
 
-def _who(outcome: JointOutcome) -> str:
+def _who(joint: JointVerdict) -> str:
     """Name the workloads: ``Deployment shop/web``, or the number of workloads and the first few."""
-    titles = [one_line(workload.title, 80) for workload in outcome.workloads]
+    titles = [one_line(workload.title, 80) for workload in joint.workloads]
     if len(titles) == 1:
         return titles[0]
     return f"{plural(len(titles), 'workload')} ({listed(titles, _NAMES)})"
 
 
-def verdict_text(outcome: JointOutcome) -> str:
+def verdict_text(joint: JointVerdict) -> str:
     """Return the verdict as a sentence."""
-    several = len(outcome.workloads) > 1
-    if not outcome.workloads:
+    several = len(joint.workloads) > 1
+    if not joint.workloads:
         return "every workload fits: no pod needs a node"
-    if not outcome.alone:
-        return f"{_who(outcome)} {outcome_text(outcome.whole, settled=outcome.game is None, several=several)}"
-    bad = sum(verdict.outcome is PlacementOutcome.NO_FIT for verdict in outcome.each)
-    stuck = sum(verdict.outcome is PlacementOutcome.STUCK for verdict in outcome.each)
+    if not joint.alone:
+        return f"{_who(joint)} {placed_pods_text(joint.whole, settled=joint.game is None, several=several)}"
+    bad = sum(placed.verdict is PlacementVerdict.NO_FIT for placed in joint.each)
+    stuck = sum(placed.verdict is PlacementVerdict.STUCK for placed in joint.each)
     parts = [f"{bad:,} do{'es' * (bad == 1)} not fit"] * bool(bad) + [f"{stuck:,} can get stuck"] * bool(stuck)
-    return f"{_who(outcome)}: {' and '.join(parts) or 'no workload is known to lack room'}, each simulated alone"
+    return f"{_who(joint)}: {' and '.join(parts) or 'no workload is known to lack room'}, each simulated alone"
 
 
-def outcome_text(verdict: PlacedPods, *, settled: bool = False, several: bool = False) -> str:
+def placed_pods_text(placed: PlacedPods, *, settled: bool = False, several: bool = False) -> str:
     """Return a verdict without its subject: ``does not fit: 3 of 6 pods get a node in any order``.
 
     Args:
-        verdict: The verdict.
+        placed: The verdict and the numbers of pods.
         settled: Whether all pods have a node already.
         several: Whether the subject is plural.
     """
-    fewest, most, wanted = verdict.fewest, verdict.most, verdict.wanted
+    fewest, most, wanted = placed.fewest, placed.most, placed.wanted
     pods = {1: "the pod", 2: "both pods"}.get(wanted, f"all {plural(wanted, 'pod')}")
-    match verdict.outcome:
-        case PlacementOutcome.FITS:
+    match placed.verdict:
+        case PlacementVerdict.FITS:
             gets = f"ha{'ve' if wanted != 1 else 's'}" if settled else f"get{'s' * (wanted == 1)}"
             order = " already" if settled else _ORDER * (wanted != 1)
             return f"{'fit' if several else 'fits'}: {pods} {gets} a node{order}"
-        case PlacementOutcome.NO_FIT if wanted == 1:
+        case PlacementVerdict.NO_FIT if wanted == 1:
             return "does not fit: no node admits the pod"
-        case PlacementOutcome.NO_FIT:
+        case PlacementVerdict.NO_FIT:
             number = f"{most or 0:,}" if fewest == most else f"{fewest or 0:,} to {most or 0:,}"
             gets, does = f"get{'s' * (number == '1')}", "do" if several else "does"
             return f"{does} not fit: {number} of {plural(wanted, 'pod')} {gets} a node{_ORDER}"
-        case PlacementOutcome.STUCK:
+        case PlacementVerdict.STUCK:
             rest = "some" if fewest is None else f"{'up to ' * (wanted - fewest > 1)}{wanted - fewest:,}"
             stay = f"stay{'s' * (rest == '1')}"
             return f"can get stuck: {pods} get a node in some orders, in others {rest} {stay} Pending"
@@ -286,15 +284,15 @@ def outcome_text(verdict: PlacedPods, *, settled: bool = False, several: bool = 
             return f"{'are' if several else 'is'} undecided{bounds}"
 
 
-def doubt(outcome: JointOutcome) -> str:
+def doubt(joint: JointVerdict) -> str:
     """Return why the verdict is unknown, and the evidence so far. Empty for a known verdict."""
-    if outcome.unknown:
-        return f"unknown: {outcome.unknown}"
-    simulation = outcome.simulation
-    if simulation is None or simulation.outcome is not PlacementOutcome.UNKNOWN:
+    if joint.unknown:
+        return f"unknown: {joint.unknown}"
+    simulation = joint.simulation
+    if simulation is None or simulation.verdict is not PlacementVerdict.UNKNOWN:
         return ""
     searched = f"{plural(simulation.states, 'state')} searched"
-    if outcome.interrupted:
+    if joint.interrupted:
         return f"interrupted with {searched}, and no verdict yet"
     if not simulation.sampled:
         return f"{searched}, the limit (--states)"
@@ -306,7 +304,7 @@ def doubt(outcome: JointOutcome) -> str:
 def not_evaluated(answer: SimulationAnswer) -> tuple[str, ...]:
     """Return a line for each fact that could change the answer but is not evaluated."""
     keys = dict.fromkeys(key for end, _ in answer.ends for key in end.after.not_evaluated)
-    made = any(workload.source is not None for workload in answer.outcomes.workloads)
-    unknown = dict.fromkeys(key for workload in answer.outcomes.workloads for key in workload.unadmitted)
+    made = any(workload.source is not None for workload in answer.joint.workloads)
+    unknown = dict.fromkeys(key for workload in answer.joint.workloads for key in workload.unadmitted)
     lines = not_evaluated_lines(keys, [*unknown, *["AdmissionPlugins"] * made])
     return (*lines, *map(one_line, answer.unseen))

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.errors import ClusterError
 
-_WATCH_SECONDS = 300
+_WATCH_SECONDS = 300  # the shortest watch of client-go
 _SILENCE_SECONDS = 90.0  # bookmarks come every minute
+# As in `reflector`.
 _FIRST_WAIT_SECONDS = 0.5
 _LONGEST_WAIT_SECONDS = 30.0
 

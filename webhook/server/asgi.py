@@ -264,7 +264,7 @@ class FromThread:
         self._index, self._loop = index, asyncio.get_running_loop()
 
     def all(self, questions: Sequence[IndexQuestion]) -> tuple[int, Sequence[object]]:
-        """Implement `Asking`."""
+        """Implement `IndexClient`."""
         # In a new context: the thread's time limit must not apply to the loop.
         answer = contextvars.Context().run(
             asyncio.run_coroutine_threadsafe, answers_to(self._index, questions), self._loop

@@ -15,7 +15,7 @@ from webhook.core.coming_pods.missing_pods import missing_pods, rollout_pods
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.index.lost_nodes import UNREACHABLE
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.placement.simulation import simulate
 from webhook.core.workloads.reading import read_workload
@@ -60,7 +60,7 @@ def rolling(within, *constraints, replicas=6, surge="25%", unavailable="25%", **
 
 def verdict(coming):
     found = simulate(coming.game())
-    return str(found.outcome), found.fewest, found.most
+    return str(found.verdict), found.fewest, found.most
 
 
 class TestThoseThatAreMissing:
@@ -213,8 +213,8 @@ class TestARollout:
         for number, name in enumerate(("a0", "b0")):
             index.apply("ADDED", running(f"web-{number}", name, containers=held))
         for strategy, expected in (
-            ({"surge": 1, "unavailable": 0}, (PlacementOutcome.NO_FIT, 0, 0)),
-            ({"surge": 0, "unavailable": 1}, (PlacementOutcome.FITS, 2, 2)),
+            ({"surge": 1, "unavailable": 0}, (PlacementVerdict.NO_FIT, 0, 0)),
+            ({"surge": 0, "unavailable": 1}, (PlacementVerdict.FITS, 2, 2)),
         ):
             assert verdict(rolling(setting(index), ZONES, replicas=2, **strategy, **ports)) == expected
 

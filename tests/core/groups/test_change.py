@@ -11,7 +11,7 @@ from webhook.core.groups.fields import shard_fields as fields_of
 from webhook.core.groups.group import with_fields
 from webhook.core.groups.plan import pod_batches
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.placement.simulation import one_order, simulate
 from webhook.core.scheduler.problem import take
 
@@ -51,7 +51,7 @@ def test_a_rolling_update_never_gets_stuck(group, text):
     assert len(placed) == group.pods
     for number, pod in placed:
         index.apply("DELETED", pod)
-        assert anew(index, plan, [number]).outcome is PlacementOutcome.FITS
+        assert anew(index, plan, [number]).verdict is PlacementVerdict.FITS
         index.apply("ADDED", pod)
 
 
@@ -62,7 +62,7 @@ def test_a_node_that_is_lost_comes_back(group, text):
     lost = [(number, pod) for number, pod in placed if pod.pod_spec.node_name == node]
     for _, pod in lost:
         index.apply("DELETED", pod)
-    assert anew(index, plan, [number for number, _ in lost]).outcome is PlacementOutcome.FITS
+    assert anew(index, plan, [number for number, _ in lost]).verdict is PlacementVerdict.FITS
 
 
 def test_while_a_zone_is_gone_its_pods_wait_and_then_fit_again():
@@ -76,10 +76,10 @@ def test_while_a_zone_is_gone_its_pods_wait_and_then_fit_again():
         index.apply("DELETED", node)
     numbers = [number for number, _ in lost]
     said = anew(index, plan, numbers)
-    assert (said.outcome, said.most, len(numbers)) == (PlacementOutcome.NO_FIT, 0, 2)
+    assert (said.verdict, said.most, len(numbers)) == (PlacementVerdict.NO_FIT, 0, 2)
     for node in gone.values():
         index.apply("ADDED", node)
-    assert anew(index, plan, numbers).outcome is PlacementOutcome.FITS
+    assert anew(index, plan, numbers).verdict is PlacementVerdict.FITS
 
 
 def test_shards_that_are_added_with_the_same_fields_find_their_places():
@@ -96,4 +96,4 @@ def test_shards_that_are_added_with_the_same_fields_find_their_places():
         for shard, pins in zip(grown.shards[3:], grown.zone_pins.of_shards[3:], strict=True)
     ]
     said = simulate(game_of([PodBatch(problem=take(index, each), pods=2, in_turn=True) for each in new], index))
-    assert said.outcome is PlacementOutcome.FITS
+    assert said.verdict is PlacementVerdict.FITS

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.well_known import BETA_ZONE, HOSTNAME, ZONE
 from webhook.core.groups.plan import CapMethod
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.policy.policy import Policy
 
 CAPS = (cap(HOSTNAME, "<=2"), cap(ZONE, "<=3"))
@@ -34,7 +34,7 @@ def test_no_order_leaves_a_required_zone_empty(nodes):
     text = zones(*nodes)
     group = redis(3, caps=CAPS, even=True, domains=tuple("abcd"[: len(nodes)]))
     plan = planned(group, text)
-    assert (plan.verdict, plan.keeping[ZONE].way) == (PlacementOutcome.FITS, CapMethod.PINS)
+    assert (plan.verdict, plan.keeping[ZONE].way) == (PlacementVerdict.FITS, CapMethod.PINS)
     for held in zones_held(plan, text):
         assert sum(held.values()) == 6
         assert max(held.values()) - min(held.values()) <= 1

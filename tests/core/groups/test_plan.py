@@ -28,7 +28,7 @@ from webhook.core.groups.group_constraints import exact_cap
 from webhook.core.groups.outlook import EFFORT, simulate_orders
 from webhook.core.groups.plan import CapGuarantee, CapMethod, Proof, pod_batches
 from webhook.core.placement.game_from_cluster import game_of
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.placement.simulation import one_order, simulate
 from webhook.core.policy.defaults import DefaultConstraint, Defaults, DefaultsOverride
 from webhook.core.policy.policy import Policy
@@ -104,7 +104,7 @@ def ways(plan):
 )
 def test_the_way_that_is_taken(group, nodes, proof, hosts, in_zones):
     found = derived(group, nodes)
-    assert (found.plan.verdict, found.plan.proof) == (PlacementOutcome.FITS, proof)
+    assert (found.plan.verdict, found.plan.proof) == (PlacementVerdict.FITS, proof)
     assert ways(found.plan) == {"hostname": hosts, "zone": in_zones}
     assert (found.reasons, found.nearest) == ((), ())
 
@@ -121,7 +121,7 @@ def test_a_group_that_names_no_zone_needs_no_label_of_zones():
 
 def test_two_zones_hold_a_half_each():
     found = derived(redis(9, caps=(cap(ZONE, "<=1/2"),)), zones(3, 3)).plan
-    assert (found.verdict, ways(found)) == (PlacementOutcome.FITS, {"zone": (CapMethod.NOTHING, 9)})
+    assert (found.verdict, ways(found)) == (PlacementVerdict.FITS, {"zone": (CapMethod.NOTHING, 9)})
 
 
 # Small enough for every order, without a word of the engine.
@@ -144,7 +144,7 @@ def test_no_order_gets_stuck_or_breaks_a_cap(group, nodes):
     if found.plan is None:
         assert found.reasons
         return
-    assert found.plan.verdict is PlacementOutcome.FITS
+    assert found.plan.verdict is PlacementVerdict.FITS
     brute = Orders(hosts_of(nodes), group.pods_per_shard, [*found.plan.fields.values()])
     for state in brute.ends():
         assert sum(map(len, state)) == group.pods
@@ -283,7 +283,7 @@ def test_where_nothing_is_proven_the_least_bad_plan_is_shown():
     """Four nodes for nine shards: five pods a node leave too little room for a shard's second pod."""
     found = derived(redis(9, caps=HOSTS, apart=(HOSTNAME,)), zones(4))
     assert found.plan.proof is Proof.NONE
-    assert found.plan.verdict in {PlacementOutcome.UNKNOWN, PlacementOutcome.STUCK}
+    assert found.plan.verdict in {PlacementVerdict.UNKNOWN, PlacementVerdict.STUCK}
     assert found.nearest == ("at most 6 of 18 pods on a node",)
 
 
@@ -347,13 +347,13 @@ def test_what_a_template_keeps_is_no_room(group, nodes, template):
     found = derived(group, nodes, with_spec(group, affinity=template))
     placed = one_order(game_of(pod_batches(found.inputs, found.plan.fields, found.capacity), found.inputs.index))
     assert (len(placed) < group.pods, found.plan.proof) == (True, Proof.NONE)
-    assert found.plan.verdict is not PlacementOutcome.FITS
+    assert found.plan.verdict is not PlacementVerdict.FITS
 
 
 def test_a_constraint_over_a_third_key_is_no_room():
     racks = (constraint("rack", select="app=redis"),)
     found = derived(ON_NODES, zones(4), with_spec(ON_NODES, topology_spread_constraints=lambda _: racks))
-    assert (found.plan.proof, found.plan.verdict) == (Proof.NONE, PlacementOutcome.NO_FIT)
+    assert (found.plan.proof, found.plan.verdict) == (Proof.NONE, PlacementVerdict.NO_FIT)
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_a_constraint_over_a_third_key_is_no_room():
 def test_what_keeps_the_pods_of_one_shard_apart_leaves_a_proof(terms):
     group = redis(9)
     found = derived(group, zones(3, 3, 3), with_spec(group, affinity=keeping_apart(*terms))).plan
-    assert (found.verdict, found.proof) == (PlacementOutcome.FITS, Proof.ZONE_BY_ZONE)
+    assert (found.verdict, found.proof) == (PlacementVerdict.FITS, Proof.ZONE_BY_ZONE)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ def test_pins_that_are_found_by_a_search_are_not_said_to_reach_further():
     group = redis(3, plan_for=6)
     template = with_spec(group, topology_spread_constraints=lambda _: (constraint("pool", select="app=redis"),))
     found = derived(group, zones(3, 3, 3), template, labelled="pool=x").plan
-    assert (found.zone_pins is None, found.verdict, found.proof) == (False, PlacementOutcome.FITS, Proof.SEARCH)
+    assert (found.zone_pins is None, found.verdict, found.proof) == (False, PlacementVerdict.FITS, Proof.SEARCH)
     assert found.same_up_to == 3
 
 
@@ -407,7 +407,7 @@ def test_volumes_that_break_a_cap_leave_no_pins():
     group = redis(3)
     settled = [replace(each, zones=("a", "b")) for each in shards_of(group)]
     found = derived(group, zones(2, 2, 2), settled).plan
-    assert (found.zone_pins, found.verdict) == (None, PlacementOutcome.STUCK)
+    assert (found.zone_pins, found.verdict) == (None, PlacementVerdict.STUCK)
 
 
 @pytest.mark.parametrize("zones_of_pods", [(), ("a",), ("a", "b")])
@@ -421,7 +421,7 @@ def test_only_required_domains_are_used():
     group = redis(4, caps=(cap(ZONE, "<=1/2"),), domains=("a", "b"))
     found = derived(group, zones(2, 2, 2))
     assert [*found.capacity.zones] == ["a", "b"]
-    assert found.plan.verdict is PlacementOutcome.FITS
+    assert found.plan.verdict is PlacementVerdict.FITS
 
 
 def test_observed_caps_change_no_plan():
@@ -457,7 +457,7 @@ def test_karpenter_is_given_pins():
 )
 def test_up_to_how_many_shards_the_fields_stay(group, nodes, last):
     found = derived(group, nodes).plan
-    assert (found.verdict, found.same_up_to) == (PlacementOutcome.FITS, last)
+    assert (found.verdict, found.same_up_to) == (PlacementVerdict.FITS, last)
 
 
 @pytest.mark.parametrize("path", [(3, 5), (6, 10, 5)])
@@ -498,7 +498,7 @@ def played(group, text, policy, fields=None):
     into.apply("ADDED", service("redis", "app=redis"))
     found = derive(group, shards_of(group), into, policy)
     of = pod_batches(found.inputs, fields or found.plan.fields, found.capacity)
-    return found.plan, simulate(game_of(of, found.inputs.index)).outcome
+    return found.plan, simulate(game_of(of, found.inputs.index)).verdict
 
 
 @pytest.mark.parametrize(
@@ -512,10 +512,10 @@ def played(group, text, policy, fields=None):
 def test_default_constraints_of_the_scheduler_are_not_in_the_way(group, nodes, constraints, most):
     """Without a constraint in their fields the pods would get the scheduler's, and get stuck."""
     plain, outcome = played(group, nodes, scheduled(SOFT))
-    assert ([*plain.constraints], outcome) == (constraints, PlacementOutcome.FITS)
-    assert played(group, nodes, scheduled(HARD), plain.fields)[1] in {PlacementOutcome.NO_FIT, PlacementOutcome.STUCK}
+    assert ([*plain.constraints], outcome) == (constraints, PlacementVerdict.FITS)
+    assert played(group, nodes, scheduled(HARD), plain.fields)[1] in {PlacementVerdict.NO_FIT, PlacementVerdict.STUCK}
     found, outcome = played(group, nodes, scheduled(HARD))
-    assert (found.verdict, outcome) == (PlacementOutcome.FITS, PlacementOutcome.FITS)
+    assert (found.verdict, outcome) == (PlacementVerdict.FITS, PlacementVerdict.FITS)
     assert found.constraints == (exact_cap(group, HOSTNAME, most),)
     assert (found.keeping, found.zone_pins, found.same_up_to) == (plain.keeping, plain.zone_pins, plain.same_up_to)
 
@@ -563,9 +563,9 @@ def test_a_plan_that_stands_is_judged_with_the_defaults_that_it_gets_now():
         found = kept_plan(planned_for(of, shards, index, scheduled(HARD)), StoredPlan(constraints)).plan
         return None if found is None else (found.verdict, found.constraints == constraints)
 
-    assert stands(()) == (PlacementOutcome.NO_FIT, True)
+    assert stands(()) == (PlacementVerdict.NO_FIT, True)
     kept = (exact_cap(group, HOSTNAME, 6),)
-    assert stands(kept) == (PlacementOutcome.FITS, True)
+    assert stands(kept) == (PlacementVerdict.FITS, True)
     # Of more pods it is a cap, which nobody asked for.
     assert stands(kept, redis(4, caps=())) is None
 
@@ -573,10 +573,10 @@ def test_a_plan_that_stands_is_judged_with_the_defaults_that_it_gets_now():
 @pytest.mark.parametrize(
     ("more", "verdict"),
     [
-        pytest.param({}, PlacementOutcome.FITS, id="neither"),
-        pytest.param({"resource_claims": (ResourceClaim(name="gpu"),)}, PlacementOutcome.UNKNOWN, id="devices"),
+        pytest.param({}, PlacementVerdict.FITS, id="neither"),
+        pytest.param({"resource_claims": (ResourceClaim(name="gpu"),)}, PlacementVerdict.UNKNOWN, id="devices"),
         pytest.param(
-            {"scheduling_group": PodSchedulingGroup(pod_group_name="all")}, PlacementOutcome.UNKNOWN, id="a PodGroup"
+            {"scheduling_group": PodSchedulingGroup(pod_group_name="all")}, PlacementVerdict.UNKNOWN, id="a PodGroup"
         ),
     ],
 )

@@ -12,7 +12,7 @@ from webhook.core.groups.derive import kept_plan
 from webhook.core.groups.group import StoredPlan
 from webhook.core.groups.group_constraints import exact_cap, label_constraint
 from webhook.core.groups.plan import CapMethod
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.policy.policy import Policy
 
 WHOLE = (cap(ZONE, "<=3"), cap(HOSTNAME, "<=3"))
@@ -76,7 +76,7 @@ def test_no_order_of_a_proven_plan_evades_a_cap(group, more):
         assert found.reasons
         return
     hosts = hosts_of(text)
-    proven = found.plan.verdict is PlacementOutcome.FITS
+    proven = found.plan.verdict is PlacementVerdict.FITS
     for state in ends_of(found.plan, group, text):
         pods = [host for each in state for host in each]
         assert not proven or len(pods) == group.pods

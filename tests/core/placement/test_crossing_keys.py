@@ -14,7 +14,7 @@ from webhook.core.placement.crossing_keys import reachable_levels
 from webhook.core.placement.crossing_orders import CrossingEnds, crossing_ends, never_stuck
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.grid import grid_of
-from webhook.core.placement.outcome import Effort, PlacementOutcome
+from webhook.core.placement.placement_verdict import Effort, PlacementVerdict
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import always_fits, simulate
 from webhook.core.scheduler.problem import take
@@ -86,13 +86,13 @@ def test_workloads_at_scale_are_decided():
         index = index_of(of)
         game = game_of(batches_of(of, index), index)
         found = simulate(game)
-        outcomes[found.outcome] += 1
+        outcomes[found.verdict] += 1
         assert found.fewest is not None
         assert found.most is not None
-        if found.outcome is PlacementOutcome.STUCK:
+        if found.verdict is PlacementVerdict.STUCK:
             assert found.fewest <= len(found.witness) < found.most == of["replicas"]
-        assert always_fits(game) is (found.outcome is PlacementOutcome.FITS)
-    assert not outcomes[PlacementOutcome.UNKNOWN]
+        assert always_fits(game) is (found.verdict is PlacementVerdict.FITS)
+    assert not outcomes[PlacementVerdict.UNKNOWN]
     assert len(outcomes) == 3
 
 
@@ -122,7 +122,7 @@ def test_bounds_are_told_where_no_order_was_found():
     assert not always_fits(racks("a-x b-y b-z", 9))
     many = racks("a-x b-x b-y", 30)
     found = simulate(many, Effort(states=30, orders=0, moves=1))
-    assert (found.outcome, found.fewest, found.most) == (PlacementOutcome.UNKNOWN, 1, 30)
+    assert (found.verdict, found.fewest, found.most) == (PlacementVerdict.UNKNOWN, 1, 30)
 
 
 def test_hosts_are_a_third_key():

@@ -8,7 +8,7 @@ from webhook.core.api.types import Container, NodeStatus, ResourceRequirements
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.making_room import NodesToAdd, nodes_to_add
-from webhook.core.placement.outcome import Effort, PlacementOutcome
+from webhook.core.placement.placement_verdict import Effort, PlacementVerdict
 from webhook.core.placement.simulation import simulate
 from webhook.core.scheduler.problem import take
 
@@ -21,7 +21,7 @@ def batches(there, made, replicas):
 
 def added(there, made, replicas):
     def fits(other):
-        return simulate(game_of(batches(other, made, replicas), other), EFFORT).outcome is PlacementOutcome.FITS
+        return simulate(game_of(batches(other, made, replicas), other), EFFORT).verdict is PlacementVerdict.FITS
 
     assert not fits(there)
     found = nodes_to_add(batches(there, made, replicas), there, fits)

@@ -18,7 +18,7 @@ from webhook.core.coming_pods.missing_pods import rollout_pods
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.placement.closed_forms import takes_every_pod
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import simulate
 from webhook.core.workloads.reading import read_workload
@@ -165,7 +165,7 @@ def test_many_pods_on_a_node_and_some_that_stay():
     came = ours(small("a", "b", on=["a0", "b1", "a0", "b1", "a0"], partition=2))
     assert (came.staying, sum(each.pods for each in came.batches)) == (2, 3)
     found = simulate(came.game())
-    assert (found.outcome, found.fewest, found.skew) == (PlacementOutcome.FITS, 3, None)
+    assert (found.verdict, found.fewest, found.skew) == (PlacementVerdict.FITS, 3, None)
 
 
 def test_with_nothing_above_the_partition():
@@ -176,7 +176,7 @@ def test_where_the_volume_of_the_highest_is_shut_in_nothing_goes_on():
     world = small("a", "b", "c", on=["a0", "b1", "c2"], pins=["a", "b", "c"])
     world["nodes"][2]["spec"]["unschedulable"] = True
     found = simulate(ours(world).game())
-    assert (found.outcome, found.fewest, [each.gone for each in found.witness]) == (PlacementOutcome.NO_FIT, 0, [True])
+    assert (found.verdict, found.fewest, [each.gone for each in found.witness]) == (PlacementVerdict.NO_FIT, 0, [True])
 
 
 def test_before_1_37_one_pod_is_missing_at_most():

@@ -8,7 +8,7 @@ from webhook.core.api.types import Container, NodeStatus, ResourceRequirements
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.making_room import pods_to_preempt
-from webhook.core.placement.outcome import Effort, PlacementOutcome
+from webhook.core.placement.placement_verdict import Effort, PlacementVerdict
 from webhook.core.placement.simulation import simulate
 from webhook.core.scheduler.problem import take
 
@@ -33,7 +33,7 @@ def asked(there, replicas, *, cpu="2", priority=10, constraints=(), **spec):
     problem = take(there, pod(constraints=constraints, priority=priority, **spec, **cpus(cpu)))
     batches = [PodBatch(problem=problem, pods=replicas)]
     found = simulate(game_of(batches, there), EFFORT)
-    assert found.outcome is not PlacementOutcome.FITS
+    assert found.verdict is not PlacementVerdict.FITS
     return pods_to_preempt(batches, there, found, EFFORT)
 
 

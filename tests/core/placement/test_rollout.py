@@ -5,7 +5,7 @@ from build import cluster, constraint, pod
 
 from webhook.core.api.well_known import ZONE
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.placement.search import search, worst_skew
 from webhook.core.placement.simulation import simulate
@@ -59,17 +59,17 @@ def test_revisions_that_count_alone_stay_even():
 @pytest.mark.parametrize(
     ("text", "on", "outcome", "steps"),
     [
-        pytest.param("a: a0=0 | b: b0=0", {"a0": 1, "b0": 1}, PlacementOutcome.FITS, [], id="even zones"),
+        pytest.param("a: a0=0 | b: b0=0", {"a0": 1, "b0": 1}, PlacementVerdict.FITS, [], id="even zones"),
         # The tainted zone holds the minimum at 0, and the old pods fill the other one.
         pytest.param(
-            "a: a0=0 | b: ~b0=0", {"a0": 2}, PlacementOutcome.NO_FIT, [], id="a tainted zone, no old pod may go"
+            "a: a0=0 | b: ~b0=0", {"a0": 2}, PlacementVerdict.NO_FIT, [], id="a tainted zone, no old pod may go"
         ),
     ],
 )
 def test_a_domain_without_room_wedges_a_rollout(text, on, outcome, steps):
     found = simulate(rollout(text, 2, 1, 0, on=on))
-    assert found.outcome is outcome
-    assert (found.skew is None) is (outcome is PlacementOutcome.NO_FIT)  # of no order that finishes nothing can be said
+    assert found.verdict is outcome
+    assert (found.skew is None) is (outcome is PlacementVerdict.NO_FIT)  # of no order that finishes nothing can be said
     assert [(step.batch, step.node, step.gone) for step in found.witness] == steps
 
 
@@ -98,5 +98,5 @@ def test_a_domain_that_does_not_count_does_not_for_the_skew(text):
 
 def test_old_pods_go_first_where_they_may():
     found = simulate(rollout("a: a0=0 a1=0 | b: ~b0=0", 2, 0, 1, on={"a0": 1, "a1": 1}))
-    assert (found.outcome, found.wanted, found.most) == (PlacementOutcome.NO_FIT, 2, 0)
+    assert (found.verdict, found.wanted, found.most) == (PlacementVerdict.NO_FIT, 2, 0)
     assert [(step.batch, step.node, step.gone) for step in found.witness] == [(0, "a0", True)]

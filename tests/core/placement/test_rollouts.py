@@ -14,7 +14,7 @@ from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.placement.closed_forms import takes_every_pod
 from webhook.core.placement.making_room import cause_of_misfit
-from webhook.core.placement.outcome import Effort, PlacementOutcome
+from webhook.core.placement.placement_verdict import Effort, PlacementVerdict
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import simulate
 from webhook.core.scheduler.verdict import Cause
@@ -62,7 +62,7 @@ def test_every_order_ends(nodes, constraints, more, known):
     assert found.exact
     if known:
         assert all(end.done for end in found.ends)
-        assert simulate(game).outcome is PlacementOutcome.FITS
+        assert simulate(game).verdict is PlacementVerdict.FITS
 
 
 def test_no_random_rollout_that_is_known_to_end_gets_stuck():
@@ -86,5 +86,5 @@ def test_no_random_rollout_that_is_known_to_end_gets_stuck():
 def test_causes(nodes, more, expected):
     strategy = {"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
     came = rolling(nodes, ZONE, spec=strategy, **more)
-    assert simulate(came.game()).outcome is PlacementOutcome.NO_FIT
+    assert simulate(came.game()).verdict is PlacementVerdict.NO_FIT
     assert cause_of_misfit(came.batches, came.index, came.rollout, Effort()) is expected

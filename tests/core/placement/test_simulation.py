@@ -14,7 +14,7 @@ from webhook.core.api.types import (
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
-from webhook.core.placement.outcome import Effort, PlacementOutcome
+from webhook.core.placement.placement_verdict import Effort, PlacementVerdict
 from webhook.core.placement.simulation import one_order, simulate
 from webhook.core.scheduler.problem import take
 
@@ -42,12 +42,12 @@ def simulated(text, replicas, *constraints):
 )
 def test_zone_and_host_ceilings(zones, ceiling):
     found = simulated(zones, 20, spread(ZONE), spread(HOSTNAME))
-    assert (found.outcome, found.fewest, found.most) == (PlacementOutcome.NO_FIT, ceiling, ceiling)
-    assert simulated(zones, ceiling, spread(ZONE), spread(HOSTNAME)).outcome is PlacementOutcome.FITS
+    assert (found.verdict, found.fewest, found.most) == (PlacementVerdict.NO_FIT, ceiling, ceiling)
+    assert simulated(zones, ceiling, spread(ZONE), spread(HOSTNAME)).verdict is PlacementVerdict.FITS
 
 
 def test_equal_zones_have_no_ceiling():
-    assert simulated(ZONES_OF_TWO, 60, spread(ZONE), spread(HOSTNAME)).outcome is PlacementOutcome.FITS
+    assert simulated(ZONES_OF_TWO, 60, spread(ZONE), spread(HOSTNAME)).verdict is PlacementVerdict.FITS
 
 
 def redis(host_skew, order="a0 b0 c0 a1 b1 c1", *, free=True, zones=None):
@@ -78,7 +78,7 @@ def zone_nodes(index, zones):
 
 def test_redis_can_get_stuck():
     found = simulate(redis(1))
-    assert (found.outcome, found.wanted, found.fewest, found.most) == (PlacementOutcome.STUCK, 6, 5, 6)
+    assert (found.verdict, found.wanted, found.fewest, found.most) == (PlacementVerdict.STUCK, 6, 5, 6)
     assert found.stuck == pytest.approx(133 / 810)
     assert [(step.batch, step.node) for step in found.witness] == [
         (0, "a0"), (0, "b0"), (1, "a1"), (1, "b1"), (2, "c0")
@@ -94,7 +94,7 @@ def test_redis_can_get_stuck():
 )
 def test_redis_in_a_fixed_order(order):
     found = simulate(redis(1, order, free=False))
-    assert (found.outcome, found.fewest, found.most) == (PlacementOutcome.STUCK, 5, 6)
+    assert (found.verdict, found.fewest, found.most) == (PlacementVerdict.STUCK, 5, 6)
     assert found.stuck == pytest.approx(1 / 6)
 
 
@@ -108,7 +108,7 @@ def test_redis_in_a_fixed_order(order):
 def test_redis_fits(skew, zones):
     for free in (True, False):
         found = simulate(redis(skew, free=free, zones=zones))
-        assert (found.outcome, found.fewest, found.stuck, found.witness) == (PlacementOutcome.FITS, 6, 0, ())
+        assert (found.verdict, found.fewest, found.stuck, found.witness) == (PlacementVerdict.FITS, 6, 0, ())
 
 
 def test_an_ordinal_without_a_place_holds_the_others():
@@ -117,9 +117,9 @@ def test_an_ordinal_without_a_place_holds_the_others():
     shut_out = PodBatch(problem=problem, pods=1, nodes=0)
     waiting = PodBatch(problem=problem, pods=3, behind=0)
     found = simulate(game_of([shut_out, waiting], index))
-    assert (found.outcome, found.most) == (PlacementOutcome.NO_FIT, 0)
+    assert (found.verdict, found.most) == (PlacementVerdict.NO_FIT, 0)
     alone = simulate(game_of([shut_out, replace(waiting, behind=None)], index))
-    assert (alone.outcome, alone.most) == (PlacementOutcome.NO_FIT, 3)
+    assert (alone.verdict, alone.most) == (PlacementVerdict.NO_FIT, 3)
 
 
 BY_HAND = Effort(states=1, orders=20, moves=200)
@@ -127,11 +127,11 @@ BY_HAND = Effort(states=1, orders=20, moves=200)
 
 def test_past_the_bound_single_orders_are_a_proof_or_none():
     stuck = simulate(redis(1), BY_HAND)
-    assert (stuck.outcome, stuck.fewest, stuck.most, stuck.sampled) == (PlacementOutcome.STUCK, None, 6, 20)
+    assert (stuck.verdict, stuck.fewest, stuck.most, stuck.sampled) == (PlacementVerdict.STUCK, None, 6, 20)
     assert 0 < stuck.stuck < 1
     assert len(stuck.witness) == sum(stuck.placed) == 5
     unknown = simulate(redis(2), BY_HAND)
-    assert (unknown.outcome, unknown.stuck, unknown.sampled) == (PlacementOutcome.UNKNOWN, 0.0, 20)
+    assert (unknown.verdict, unknown.stuck, unknown.sampled) == (PlacementVerdict.UNKNOWN, 0.0, 20)
     assert simulate(redis(1), Effort(states=1, orders=20, moves=10)).sampled == 2
 
 
@@ -145,8 +145,8 @@ def test_progress_is_told_in_states():
     ("small", "large"),
     [
         # Packed, two nodes keep one whole; spread, none is.
-        pytest.param("a0=0 a1=0 a2=0", PlacementOutcome.STUCK, id="pods of one CPU beside one of two"),
-        pytest.param("a0=0 a1=0 a2=0 a3=0", PlacementOutcome.FITS, id="with one node more"),
+        pytest.param("a0=0 a1=0 a2=0", PlacementVerdict.STUCK, id="pods of one CPU beside one of two"),
+        pytest.param("a0=0 a1=0 a2=0 a3=0", PlacementVerdict.FITS, id="with one node more"),
     ],
 )
 def test_room_that_others_break_up(small, large):
@@ -155,7 +155,7 @@ def test_room_that_others_break_up(small, large):
         pod(containers=(Container(name="c", resources=ResourceRequirements(requests={"cpu": cpu})),)) for cpu in "12"
     )
     batches = [PodBatch(problem=take(index, ones), pods=3), PodBatch(problem=take(index, two), pods=1)]
-    assert simulate(game_of(batches, index)).outcome is large
+    assert simulate(game_of(batches, index)).verdict is large
 
 
 def test_the_ends_name_every_shard_that_can_be_the_one_without_a_place():
@@ -176,7 +176,7 @@ def test_orders_that_all_get_stuck_prove_that_not_every_order_fits():
     both = [pod(f"app=web part={each}", constraints=(spread(ZONE), spread(HOSTNAME, 2))) for each in "xy"]
     batches = [PodBatch(problem=take(index, each), pods=5) for each in both]
     found = simulate(game_of(batches, index), BY_HAND)
-    assert (found.outcome, found.stuck, found.fewest, found.most) == (PlacementOutcome.UNKNOWN, 1.0, None, None)
+    assert (found.verdict, found.stuck, found.fewest, found.most) == (PlacementVerdict.UNKNOWN, 1.0, None, None)
     assert len(found.witness) == sum(found.placed)
     assert simulate(redis(1), Effort(states=1, orders=0)).stuck is None
 
@@ -187,7 +187,7 @@ def test_of_orders_that_can_only_get_stuck_the_numbers_are_known():
     index = cluster(text)
     every, batch = simulated(text, 10, *given), PodBatch(problem=take(index, pod(constraints=given)), pods=10)
     some = simulate(game_of([batch], index), BY_HAND)
-    assert (some.outcome, some.fewest, some.most) == (PlacementOutcome.NO_FIT, every.fewest, every.most)
+    assert (some.verdict, some.fewest, some.most) == (PlacementVerdict.NO_FIT, every.fewest, every.most)
     assert (some.sampled, every.sampled) == (BY_HAND.orders, 0)
 
 
@@ -197,4 +197,4 @@ def test_nodes_without_the_key_keep_nobody_apart():
     term = PodAffinityTerm(label_selector=LabelSelector(match_labels={"app": "web"}), topology_key=HOSTNAME)
     one = pod(affinity=apart(term))
     found = simulate(game_of([PodBatch(problem=take(index, one), pods=3)], index))
-    assert (found.outcome, found.most) == (PlacementOutcome.FITS, 3)
+    assert (found.verdict, found.most) == (PlacementVerdict.FITS, 3)

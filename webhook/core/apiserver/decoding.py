@@ -78,8 +78,7 @@ def decode_strictly(
 
     Raises:
         DecodeError: The object, including fields that evenspread does not use, has a wrong type or too many values.
-            Go's
-            rules are a hundred times slower, so a large object would block other requests.
+            Go's rules are a hundred times slower, so a large object would block other requests.
 
     Source: runtime/serializer/json/json.go ``Decode``.
     """

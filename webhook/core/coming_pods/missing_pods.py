@@ -22,7 +22,7 @@ from webhook.core.index.lost_nodes import terminated, unreachable_nodes
 from webhook.core.index.overlay import with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
-from webhook.core.placement.outcome import Effort, Simulation
+from webhook.core.placement.placement_verdict import Effort, Simulation
 from webhook.core.placement.proofs.pinned_claims import ordinals
 from webhook.core.placement.rolling_update import RolloutRules, Turn
 from webhook.core.placement.simulation import simulate_batches
@@ -56,7 +56,7 @@ class MissingPods(Struct, frozen=True, kw_only=True):
     def game(self) -> ClusterGame:
         return game_of(self.batches, self.index, rollout=self.rollout)
 
-    def outcome(self, effort: Effort) -> Simulation:
+    def simulate(self, effort: Effort) -> Simulation:
         return simulate_batches(self.batches, self.index, effort, self.rollout)
 
 
@@ -70,7 +70,7 @@ def missing_pods(source: PodSource, replicas: int, within: Context, following: C
         following: The source's next pod, if already known.
 
     Example:
-        ``missing_pods(source, 6, context).outcome(Effort())`` tells whether the missing pods of six fit.
+        ``missing_pods(source, 6, context).simulate(Effort())`` tells whether the missing pods of six fit.
     """
     if source.workload.traits.ordered:
         within = _terminated(source, within)

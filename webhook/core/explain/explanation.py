@@ -101,7 +101,7 @@ class Explanation(Struct, frozen=True):
         fixes: Changes of constraints. For SPREAD only.
         ways: The requirements to drop. For OTHER only.
         obstacles: All reasons against nodes, with names.
-        not_evaluated: Keys of `scheduler.problem.NOT_EVALUATED`.
+        not_evaluated: Keys of `scheduler.not_evaluated.NOT_EVALUATED`.
     """
 
     problem: Problem

@@ -16,7 +16,7 @@ from webhook.core.groups.group_constraints import label_constraint, replaced_con
 from webhook.core.groups.plan import GroupPlan, choose_plan, plan_from_stored
 from webhook.core.groups.zone_capacity import GroupCapacity, group_capacity
 from webhook.core.groups.zone_pin import split_pin
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.text import listed, plural, together
 
 _NAMES = 6  # The most names in one message, to keep it on one line.
@@ -42,7 +42,7 @@ class PlanResult(Struct, frozen=True, kw_only=True):
     @property
     def fits(self) -> bool:
         """Whether the plan is proven to place all pods."""
-        return self.plan is not None and self.plan.verdict is PlacementOutcome.FITS
+        return self.plan is not None and self.plan.verdict is PlacementVerdict.FITS
 
 
 def derive_plan(inputs: PlanInput) -> PlanResult:

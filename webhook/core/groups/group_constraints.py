@@ -10,9 +10,9 @@ from webhook.core.groups.caps import MAX_SKEW_OF_A_LABEL, MIN_DOMAINS_OF_A_CAP
 from webhook.core.groups.group import Group
 
 
-def group_constraint(group: Group, key: str, skew: int) -> SpreadConstraint:
+def group_constraint(group: Group, key: str, max_skew: int) -> SpreadConstraint:
     return SpreadConstraint(
-        max_skew=skew, topology_key=key, when_unsatisfiable=DO_NOT_SCHEDULE, label_selector=group.selector
+        max_skew=max_skew, topology_key=key, when_unsatisfiable=DO_NOT_SCHEDULE, label_selector=group.selector
     )
 
 

@@ -15,7 +15,7 @@ from webhook.core.index.label_column import Column
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game import Move, State
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
-from webhook.core.placement.outcome import Effort, PlacementOutcome, Simulation, Step
+from webhook.core.placement.placement_verdict import Effort, PlacementVerdict, Simulation, Step
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import named_steps, simulate, simulation_of_search
 
@@ -52,7 +52,7 @@ class Outlook(Simulation, frozen=True, kw_only=True):
     @property
     def gets_stuck(self) -> bool:
         """Whether the search found an order that leaves a pod without a node. False is no proof."""
-        return bool(self.witness) or self.outcome in {PlacementOutcome.STUCK, PlacementOutcome.NO_FIT}
+        return bool(self.witness) or self.verdict in {PlacementVerdict.STUCK, PlacementVerdict.NO_FIT}
 
 
 def simulate_orders(

@@ -29,7 +29,7 @@ from webhook.core.groups.outlook import EFFORT, Outlook, simulate_orders
 from webhook.core.groups.pins import kept_zones, pin_zones
 from webhook.core.groups.zone_capacity import GroupCapacity
 from webhook.core.placement.game_from_cluster import PodBatch
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.defaults import Defaults
 from webhook.core.policy.lookup import profile_for
@@ -87,7 +87,7 @@ class GroupPlan(Struct, frozen=True, kw_only=True):
     constraints: tuple[SpreadConstraint, ...]
     fields: Mapping[str, Fields]
     keeping: Mapping[str, CapGuarantee]
-    verdict: PlacementOutcome
+    verdict: PlacementVerdict
     proof: Proof
     zone_pins: ZonePins | None = None
     outlook: Outlook | None = None
@@ -123,7 +123,7 @@ def choose_plan(inputs: PlanInput, capacity: GroupCapacity) -> GroupPlan:
     unproven = list[GroupPlan]()
     for candidate in _candidates(inputs, capacity):
         judged = _judged(inputs, candidate, capacity)
-        if judged.verdict is PlacementOutcome.FITS:
+        if judged.verdict is PlacementVerdict.FITS:
             return replace(judged, same_up_to=_same_up_to(inputs.group, candidate, capacity))
         unproven.append(judged)
     return min((_searched(inputs, plan, capacity) for plan in unproven), key=_rank)
@@ -138,7 +138,7 @@ def plan_from_stored(inputs: PlanInput, stored: StoredPlan, capacity: GroupCapac
     if candidate is None:
         return None
     judged = _judged(inputs, candidate, capacity)
-    if judged.verdict is PlacementOutcome.FITS:
+    if judged.verdict is PlacementVerdict.FITS:
         return replace(judged, same_up_to=_same_up_to(inputs.group, candidate, capacity))
     return _searched(inputs, judged, capacity)
 
@@ -165,9 +165,9 @@ def pod_batches(inputs: PlanInput, fields: Mapping[str, Fields], capacity: Group
 
 def _rank(plan: GroupPlan) -> tuple[int, float]:
     """The sort key of a plan: proven, unknown, stuck in some orders (rarely before often), stuck in all."""
-    order = (PlacementOutcome.FITS, PlacementOutcome.UNKNOWN, PlacementOutcome.STUCK, PlacementOutcome.NO_FIT)
-    never = plan.verdict is PlacementOutcome.UNKNOWN and plan.outlook is not None and plan.outlook.gets_stuck
-    verdict = PlacementOutcome.NO_FIT if never else plan.verdict
+    order = (PlacementVerdict.FITS, PlacementVerdict.UNKNOWN, PlacementVerdict.STUCK, PlacementVerdict.NO_FIT)
+    never = plan.verdict is PlacementVerdict.UNKNOWN and plan.outlook is not None and plan.outlook.gets_stuck
+    verdict = PlacementVerdict.NO_FIT if never else plan.verdict
     return order.index(verdict), 0.0 if plan.outlook is None else plan.outlook.stuck or 0.0
 
 
@@ -222,14 +222,14 @@ def _to_label(
 
 def _are_defaulted(shards: Iterable[Shard], fields: Iterable[Fields], policy: Policy) -> bool:
     """Whether the cluster's defaults add hard constraints to pods without any."""
-    injected, strict = _injects(policy.defaults), {*map(_strict_name, policy.scheduler_profiles)}
-    return (injected or any(strict)) and any(
-        not given.constraints and (injected or (shard.pod.pod_spec.scheduler_name or DEFAULT_SCHEDULER) in strict)
+    injected, hard = _injects(policy.defaults), {*map(_hard_by_default, policy.scheduler_profiles)}
+    return (injected or any(hard)) and any(
+        not given.constraints and (injected or (shard.pod.pod_spec.scheduler_name or DEFAULT_SCHEDULER) in hard)
         for shard, given in zip(shards, fields, strict=True)
     )
 
 
-def _strict_name(profile: SchedulerProfile) -> str:
+def _hard_by_default(profile: SchedulerProfile) -> str:
     """Return the scheduler's name if its own default constraints are hard. Empty if they are soft."""
     return profile.name if any(default.hard for default in profile.default_constraints) else ""
 
@@ -359,12 +359,12 @@ def _judged(inputs: PlanInput, candidate: _Candidate, capacity: GroupCapacity) -
         constraints=candidate.constraints,
         fields=fields,
         keeping=candidate.keeping,
-        verdict=PlacementOutcome.UNKNOWN,
+        verdict=PlacementVerdict.UNKNOWN,
         proof=Proof.NONE if defaulted or _has_unread_fields(shards) else _proof(group, candidate, capacity),
         zone_pins=candidate.zone_pins,
     )
     if plan.proof is not Proof.NONE:
-        return replace(plan, verdict=PlacementOutcome.FITS)
+        return replace(plan, verdict=PlacementVerdict.FITS)
     return _searched(inputs, plan, capacity) if _are_few(inputs) else plan
 
 
@@ -373,16 +373,16 @@ def _searched(inputs: PlanInput, plan: GroupPlan, capacity: GroupCapacity) -> Gr
     if plan.outlook is not None or not inputs.searches:
         return plan
     outlook = simulate_plan(inputs, plan.fields, capacity, plan.keeping)
-    unread = outlook.outcome is PlacementOutcome.FITS and _has_unread_fields(plan.shards)
-    verdict = PlacementOutcome.UNKNOWN if unread else outlook.outcome
-    proof = Proof.SEARCH if verdict is PlacementOutcome.FITS else Proof.NONE
+    unread = outlook.verdict is PlacementVerdict.FITS and _has_unread_fields(plan.shards)
+    verdict = PlacementVerdict.UNKNOWN if unread else outlook.verdict
+    proof = Proof.SEARCH if verdict is PlacementVerdict.FITS else Proof.NONE
     return replace(plan, verdict=verdict, proof=proof, outlook=outlook)
 
 
 def simulate_plan(
     inputs: PlanInput, fields: Mapping[str, Fields], capacity: GroupCapacity, keys: Iterable[str]
 ) -> Outlook:
-    """Simulate the expected shards with these fields. Return the outcome, and the fullest domain of each key."""
+    """Simulate the expected shards with these fields. Return the verdict, and the fullest domain of each key."""
     effort = EFFORT if _are_few(inputs) else replace(EFFORT, states=1)
     return simulate_orders(pod_batches(inputs, fields, capacity), inputs.index, keys, effort)
 

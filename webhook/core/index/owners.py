@@ -153,8 +153,7 @@ def _wanted_above(owner: Owner) -> int | None:
     """The replicas of a workload missing from the index, read from an object controlled by the workload.
 
     A ReplicaSet has the number in an annotation. Any other object, such as an operator's StatefulSet, has all pods of
-    the
-    workload, so its own replicas count.
+    the workload, so its own replicas count.
     Source: deployment/util/deployment_util.go ``DesiredReplicasAnnotation``.
     """
     if group_kind(owner.api_version, owner.kind) != REPLICA_SET:

@@ -108,7 +108,7 @@ def _with_holders(grid: Grid, levels: Levels) -> Iterator[Demand]:
     Neither of them is blocked, so their common cell is full or does not exist.
     """
     at = grid.between(levels, levels)
-    undecided = sum(1 << row for row, base in enumerate(grid.rows.base) if base < levels[1] + grid.rows.skew)
+    undecided = sum(1 << row for row, base in enumerate(grid.rows.base) if base < levels[1] + grid.rows.max_skew)
     for row, column in product(grid.rows.holders(levels[1]), grid.cols.holders(levels[2])):
         low, high, tops, left = [*at.rows_low], [*at.rows_high], [*at.cols_high], undecided
         if row is not None:

@@ -48,13 +48,13 @@ class _GridKey(Struct, frozen=True):
 
     Attributes:
         base: The pods at the start in each domain with an open node.
-        skew: maxSkew.
+        max_skew: The maxSkew of the constraint.
         enough: Whether there are at least minDomains domains. If not, the level stays 0.
         floor: The lowest count of the eligible domains without an open node.
     """
 
     base: tuple[int, ...]
-    skew: int
+    max_skew: int
     enough: bool
     floor: int | None
 
@@ -72,7 +72,7 @@ class _GridKey(Struct, frozen=True):
 
     def tops(self, level: int) -> list[int]:
         """The most new pods of each domain at this level."""
-        return [max(0, level + self.skew - pods) for pods in self.base]
+        return [max(0, level + self.max_skew - pods) for pods in self.base]
 
     def holders(self, level: int) -> Sequence[int | None]:
         """The domains that can hold the minimum at this level. A single None if a closed domain holds it."""

@@ -19,7 +19,7 @@ from webhook.core.index.overlay import AddedNodes, with_nodes, with_room
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game import Move, State, add_pods
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
-from webhook.core.placement.outcome import Effort, Simulation
+from webhook.core.placement.placement_verdict import Effort, Simulation
 from webhook.core.placement.pod_limits import Pods
 from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.placement.simulation import always_fits, one_order

@@ -24,7 +24,7 @@ from webhook.core.placement.closed_forms import possible_ends, same_in_every_ord
 from webhook.core.placement.crossing_orders import CrossingEnds, crossing_ends, never_stuck
 from webhook.core.placement.game import Game, Move, State
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
-from webhook.core.placement.outcome import Effort, PlacementOutcome, Simulation, Step
+from webhook.core.placement.placement_verdict import Effort, PlacementVerdict, Simulation, Step
 from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.placement.search import SearchResult, orders_of_pod_classes, search, worst_skew
 
@@ -49,11 +49,11 @@ def simulate_batches(
         rollout: The rolling update, if the batches are its old and new pods.
 
     Example:
-        simulate_batches([PodBatch(problem, pods=6)], index, Effort()).outcome
+        simulate_batches([PodBatch(problem, pods=6)], index, Effort()).verdict
     """
     game = game_of(batches, index, rollout=rollout)
     if not effort.states and game.is_slow:
-        return Simulation(PlacementOutcome.UNKNOWN, sum(batch.pods for batch in batches))
+        return Simulation(PlacementVerdict.UNKNOWN, sum(batch.pods for batch in batches))
     return simulate(game, effort)
 
 
@@ -68,7 +68,7 @@ def simulate(
     if not effort.details and takes_every_pod(game):
         return _certain(wanted, wanted)
     if not effort.states:
-        return Simulation(PlacementOutcome.UNKNOWN, wanted)
+        return Simulation(PlacementVerdict.UNKNOWN, wanted)
     crossing = crossing_ends(game, work=effort.work, moves=effort.moves)
     if crossing is not None and crossing.fewest == wanted:
         return _certain(wanted, wanted)
@@ -81,12 +81,12 @@ def simulate(
 
 def _certain(wanted: int, placed: int) -> Simulation:
     done = placed == wanted
-    kind, stuck = (PlacementOutcome.FITS, 0.0) if done else (PlacementOutcome.NO_FIT, 1.0)
+    kind, stuck = (PlacementVerdict.FITS, 0.0) if done else (PlacementVerdict.NO_FIT, 1.0)
     return Simulation(kind, wanted, placed, placed, stuck, placed=(placed,), ends=((placed,),))
 
 
 def simulation_of_search(cluster_game: ClusterGame, result: SearchResult) -> Simulation:
-    """Return the outcome of an exact search."""
+    """Return the verdict of an exact search."""
     game, rollout = cluster_game.game, cluster_game.game.rollout
     old, orders = rollout and rollout.old, [*orders_of_pod_classes(game)]
     # Add the ends with equal classes swapped. The search skipped them.
@@ -94,14 +94,14 @@ def simulation_of_search(cluster_game: ClusterGame, result: SearchResult) -> Sim
     placed = [sum(pods for number, pods in enumerate(end.placed) if number != old) for end in result.ends]
     worst = next((end for end in result.ends if not end.done), None)
     fits = any(end.done for end in result.ends)
-    kind = PlacementOutcome.FITS if worst is None else PlacementOutcome.STUCK if fits else PlacementOutcome.NO_FIT
+    kind = PlacementVerdict.FITS if worst is None else PlacementVerdict.STUCK if fits else PlacementVerdict.NO_FIT
     return Simulation(
         kind,
         sum(pod_class.pods for pod_class in game.pod_classes),
         min(placed),
         max(placed),
         stuck=None
-        if any(node_class.packs for node_class in game.classes) and kind is PlacementOutcome.STUCK
+        if any(node_class.packs for node_class in game.classes) and kind is PlacementVerdict.STUCK
         else result.stuck,
         states=result.states,
         witness=named_steps(cluster_game, worst.moves) if worst is not None else (),
@@ -165,9 +165,9 @@ def _sampled(
         stuck += 1
         if worst is None or len(moves) < len(worst[1]):
             worst = end, moves
-    seen = PlacementOutcome.STUCK if fits and worst is not None else PlacementOutcome.UNKNOWN
+    seen = PlacementVerdict.STUCK if fits and worst is not None else PlacementVerdict.UNKNOWN
     return Simulation(
-        PlacementOutcome.NO_FIT if never else seen,
+        PlacementVerdict.NO_FIT if never else seen,
         wanted,
         fewest,
         wanted if fits else most,

@@ -17,7 +17,7 @@ from webhook.core.coming_pods.next_pod import ComingPod
 from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.outcome import Effort
+from webhook.core.placement.placement_verdict import Effort
 from webhook.core.scan.scan_context import FailingZone, ScanContext
 from webhook.core.scan.scanned import Stranded, ZoneLoss
 from webhook.core.scheduler.cycle import decide
@@ -104,10 +104,10 @@ class _WorkloadLosses:
             return Stranded(None, None)
         if not missing.batches:
             return _NONE
-        outcome, pods = missing.outcome(_EFFORT), sum(batch.pods for batch in missing.batches)
+        simulation, pods = missing.simulate(_EFFORT), sum(batch.pods for batch in missing.batches)
         return Stranded(
-            None if outcome.most is None else pods - outcome.most,
-            None if outcome.fewest is None else pods - outcome.fewest,
+            None if simulation.most is None else pods - simulation.most,
+            None if simulation.fewest is None else pods - simulation.fewest,
         )
 
 

@@ -12,9 +12,9 @@ from webhook.core.context import Context
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.overlay import with_pods
-from webhook.core.placement.outcome import Step
+from webhook.core.placement.placement_verdict import Step
 from webhook.core.placement.simulation import one_order
-from webhook.core.what_if.joint_simulation import JointOutcome, batches_of
+from webhook.core.what_if.joint_simulation import JointVerdict, batches_of
 from webhook.core.what_if.workloads import SimulatedWorkload
 
 
@@ -47,17 +47,17 @@ _Owners = Sequence[tuple[SimulatedWorkload, int]]  # By batch: its workload, and
 
 
 def describe_ending(
-    outcome: JointOutcome, number: int, index: ClusterIndex, within: Context, before: Explanation | None = None
+    joint: JointVerdict, number: int, index: ClusterIndex, within: Context, before: Explanation | None = None
 ) -> Ending | None:
     """Describe the end that decided the verdict on a workload. None for a workload without pods to place.
 
     The index is restored afterwards. ``before`` is the explanation before all events, if known.
     """
-    workload = outcome.workloads[number]
-    if outcome.game is None or outcome.simulation is None or not workload.batches:
+    workload = joint.workloads[number]
+    if joint.game is None or joint.simulation is None or not workload.batches:
         return None
-    steps = outcome.simulation.witness or one_order(outcome.game)
-    owners = [(workload, own) for workload in outcome.workloads for own in range(len(workload.batches))]
+    steps = joint.simulation.witness or one_order(joint.game)
+    owners = [(workload, own) for workload in joint.workloads for own in range(len(workload.batches))]
     placed = Counter(step.batch for step in steps if not step.gone)
     old = None if workload.rollout is None else workload.rollout.old
     mine = [(place, own) for place, (each, own) in enumerate(owners) if each is workload and own != old]
@@ -67,7 +67,7 @@ def describe_ending(
     before = before or explain_pod(problem_of(batch.problem.pod, within), index)
     moves = _moved(steps, owners, index)
     if workload.rollout is None:
-        batches = batches_of(outcome.workloads)
+        batches = batches_of(joint.workloads)
         made = [
             pod_on_node(batches[step.batch].problem.pod, step.node, move.pod, f"simulated-{uid}")
             for uid, (step, move) in enumerate(zip(steps, moves, strict=True))

@@ -15,11 +15,11 @@ from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.game_from_cluster import PodBatch
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.scoring.node_scores import best_nodes, take_scoring
 from webhook.core.what_if.ending import pod_on_node
-from webhook.core.what_if.joint_simulation import JointOutcome, batches_of
+from webhook.core.what_if.joint_simulation import JointVerdict, batches_of
 
 _RUNS = 100  # Random runs, for a share in percent.
 # The most nodes to score in all runs together, about 10 µs each.
@@ -56,15 +56,15 @@ class Forecast(Struct, frozen=True):
     runs: int = 0
 
 
-def forecast(outcome: JointOutcome, index: ClusterIndex, within: Context) -> Forecast | None:
+def forecast(joint: JointVerdict, index: ClusterIndex, within: Context) -> Forecast | None:
     """Forecast all workloads. None for a rolling update, and for too many pods."""
-    batches = batches_of(outcome.workloads)
+    batches = batches_of(joint.workloads)
     pods, nodes = sum(batch.pods for batch in batches), max(1, len(index.nodes.view()))
     affordable = _MOST_SCORED // (max(1, pods) * nodes)
-    if outcome.unknown or not pods or not affordable or any(workload.rollout for workload in outcome.workloads):
+    if joint.unknown or not pods or not affordable or any(workload.rollout for workload in joint.workloads):
         return None
     first = _run(batches, index, within, None)
-    if outcome.whole.outcome is not PlacementOutcome.STUCK:
+    if joint.whole.verdict is not PlacementVerdict.STUCK:
         return first
     runs, chance = min(_RUNS, affordable), Random(_SEED)  # noqa: S311 no secret
     stuck = sum(bool(_run(batches, index, within, chance).waiting) for _ in range(runs))

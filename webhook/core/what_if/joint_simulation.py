@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
-from webhook.core.placement.outcome import Effort, PlacedPods, PlacementOutcome, Simulation
+from webhook.core.placement.placement_verdict import Effort, PlacedPods, PlacementVerdict, Simulation
 from webhook.core.placement.simulation import always_fits, simulate
 from webhook.core.what_if.workloads import SimulatedWorkload
 
@@ -15,7 +15,7 @@ _FEWEST_TRIALS = 10  # Fewer trials rarely find a stuck order.
 _NODES_TRIED = 4_000  # The most trials times nodes, since each trial takes longer in a large cluster.
 
 
-class JointOutcome(Struct, frozen=True, kw_only=True):
+class JointVerdict(Struct, frozen=True, kw_only=True):
     """The verdict on workloads simulated together.
 
     Attributes:
@@ -36,16 +36,16 @@ class JointOutcome(Struct, frozen=True, kw_only=True):
     game: ClusterGame | None = None
     unknown: str = ""
     interrupted: bool = False
-    alone: tuple["JointOutcome", ...] = ()
+    alone: tuple["JointVerdict", ...] = ()
 
-    def about(self, number: int) -> "JointOutcome":
+    def about(self, number: int) -> "JointVerdict":
         """Return the simulation that decided the verdict on workload ``number``."""
         return self.alone[number] if self.alone else self
 
 
 def simulate_together(
     workloads: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]
-) -> JointOutcome:
+) -> JointVerdict:
     """Simulate the pods of all workloads. Their problems must come from this state of the index.
 
     ``tick`` receives the number of states.
@@ -65,10 +65,10 @@ def simulate_together(
         simulation = simulate(game, effort, tick=count)
     except KeyboardInterrupt:
         interrupted = True
-        simulation = Simulation(PlacementOutcome.UNKNOWN, sum(batch.pods for batch in batches), states=states)
-    return JointOutcome(
+        simulation = Simulation(PlacementVerdict.UNKNOWN, sum(batch.pods for batch in batches), states=states)
+    return JointVerdict(
         workloads=tuple(workloads),
-        whole=_verdict(simulation.outcome, workloads, simulation.fewest, simulation.most),
+        whole=_verdict(simulation.verdict, workloads, simulation.fewest, simulation.most),
         each=tuple(_of_each(workloads, simulation)),
         simulation=simulation,
         game=game,
@@ -85,7 +85,7 @@ def all_fit(workloads: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort
     """Whether every order is known to place all pods. This is faster than `simulate_together`."""
     batches = batches_of(workloads)
     if not batches or any(workload.unknown for workload in workloads):
-        return undecided(workloads).whole.outcome is PlacementOutcome.FITS
+        return undecided(workloads).whole.verdict is PlacementVerdict.FITS
     return always_fits(_game(workloads, batches, index), effort)
 
 
@@ -96,44 +96,44 @@ def _game(workloads: Sequence[SimulatedWorkload], batches: Sequence[PodBatch], i
 
 
 def simulate_separately(
-    together: JointOutcome, index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]
-) -> JointOutcome:
+    together: JointVerdict, index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]
+) -> JointVerdict:
     """Simulate each workload alone, and replace the verdicts on each workload.
 
     If all workloads fit alone, they may still not fit together. If a workload does not fit alone, they do not fit
     together.
     """
-    outcomes: list[JointOutcome] = []
+    separate: list[JointVerdict] = []
     for workload in together.workloads:
-        stopped = bool(outcomes) and outcomes[-1].interrupted
-        outcomes.append(undecided([workload]) if stopped else simulate_together([workload], index, effort, tick))
-    verdicts = tuple(outcome.whole for outcome in outcomes)
-    no_fit = any(verdict.outcome is PlacementOutcome.NO_FIT for verdict in verdicts)
+        stopped = bool(separate) and separate[-1].interrupted
+        separate.append(undecided([workload]) if stopped else simulate_together([workload], index, effort, tick))
+    verdicts = tuple(joint.whole for joint in separate)
+    no_fit = any(placed.verdict is PlacementVerdict.NO_FIT for placed in verdicts)
     return replace(
         together,
         whole=PlacedPods(
-            outcome=PlacementOutcome.NO_FIT if no_fit else PlacementOutcome.UNKNOWN, wanted=together.whole.wanted
+            verdict=PlacementVerdict.NO_FIT if no_fit else PlacementVerdict.UNKNOWN, wanted=together.whole.wanted
         ),
         each=verdicts,
-        interrupted=any(outcome.interrupted for outcome in outcomes),
-        alone=tuple(outcomes),
+        interrupted=any(joint.interrupted for joint in separate),
+        alone=tuple(separate),
     )
 
 
-def undecided(workloads: Sequence[SimulatedWorkload]) -> JointOutcome:
-    """The outcome before any simulation. Only workloads without pods to place are known to fit."""
+def undecided(workloads: Sequence[SimulatedWorkload]) -> JointVerdict:
+    """The verdict before any simulation. Only workloads without pods to place are known to fit."""
     verdicts = tuple(
         _settled(workload.wanted, open_=bool(workload.unknown or workload.batches)) for workload in workloads
     )
-    is_open = any(verdict.outcome is PlacementOutcome.UNKNOWN for verdict in verdicts)
+    is_open = any(placed.verdict is PlacementVerdict.UNKNOWN for placed in verdicts)
     whole = _settled(sum(verdict.wanted for verdict in verdicts), open_=is_open)
-    return JointOutcome(workloads=tuple(workloads), whole=whole, each=verdicts)
+    return JointVerdict(workloads=tuple(workloads), whole=whole, each=verdicts)
 
 
 def _settled(wanted: int, *, open_: bool) -> PlacedPods:
     if open_:
-        return PlacedPods(outcome=PlacementOutcome.UNKNOWN, wanted=wanted)
-    return PlacedPods(outcome=PlacementOutcome.FITS, wanted=wanted, fewest=wanted, most=wanted)
+        return PlacedPods(verdict=PlacementVerdict.UNKNOWN, wanted=wanted)
+    return PlacedPods(verdict=PlacementVerdict.FITS, wanted=wanted, fewest=wanted, most=wanted)
 
 
 def batches_of(workloads: Sequence[SimulatedWorkload]) -> list[PodBatch]:
@@ -148,11 +148,11 @@ def batches_of(workloads: Sequence[SimulatedWorkload]) -> list[PodBatch]:
 
 
 def _verdict(
-    outcome: PlacementOutcome, workloads: Sequence[SimulatedWorkload], fewest: int | None, most: int | None
+    verdict: PlacementVerdict, workloads: Sequence[SimulatedWorkload], fewest: int | None, most: int | None
 ) -> PlacedPods:
     staying = sum(workload.staying for workload in workloads)
     return PlacedPods(
-        outcome=outcome,
+        verdict=verdict,
         wanted=sum(workload.wanted for workload in workloads),
         fewest=None if fewest is None else staying + fewest,
         most=None if most is None else staying + most,
@@ -161,7 +161,7 @@ def _verdict(
 
 def _of_each(workloads: Sequence[SimulatedWorkload], simulation: Simulation) -> Iterator[PlacedPods]:
     if len(workloads) == 1:
-        yield _verdict(simulation.outcome, workloads, simulation.fewest, simulation.most)
+        yield _verdict(simulation.verdict, workloads, simulation.fewest, simulation.most)
         return
     first = 0
     for workload in workloads:
@@ -171,5 +171,5 @@ def _of_each(workloads: Sequence[SimulatedWorkload], simulation: Simulation) -> 
             yield _settled(workload.wanted, open_=bool(workload.batches))
             continue
         pods, fewest, most = sum(batch.pods for batch in workload.batches), min(placed), max(placed)
-        some_left = PlacementOutcome.NO_FIT if most < pods else PlacementOutcome.STUCK
-        yield _verdict(PlacementOutcome.FITS if fewest == pods else some_left, [workload], fewest, most)
+        some_left = PlacementVerdict.NO_FIT if most < pods else PlacementVerdict.STUCK
+        yield _verdict(PlacementVerdict.FITS if fewest == pods else some_left, [workload], fewest, most)

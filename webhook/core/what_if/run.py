@@ -15,7 +15,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import are_attracted
 from webhook.core.placement.making_room import NodesToAdd, nodes_to_add, pods_to_preempt
-from webhook.core.placement.outcome import Effort, PlacedPods, PlacementOutcome
+from webhook.core.placement.placement_verdict import Effort, PlacedPods, PlacementVerdict
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, plural
@@ -24,7 +24,7 @@ from webhook.core.what_if.events import Event, WhatIf, apply_events
 from webhook.core.what_if.evictions import delete_terminating_pods, is_replaced
 from webhook.core.what_if.forecast import Forecast, forecast
 from webhook.core.what_if.joint_simulation import (
-    JointOutcome,
+    JointVerdict,
     all_fit,
     batches_of,
     simulate_separately,
@@ -55,7 +55,7 @@ class SimulationAnswer(Struct, frozen=True, kw_only=True):
     """The answer about the pods of some workloads after an event.
 
     Attributes:
-        outcomes: The simulation.
+        joint: The simulation.
         ends: For each workload that may not fit, an end and helpful changes. If all fit, an end for the last workload.
         event: The event in words. Empty for none.
         notes: Sentences about the pods.
@@ -67,7 +67,7 @@ class SimulationAnswer(Struct, frozen=True, kw_only=True):
         grows: Whether the cluster can add nodes.
     """
 
-    outcomes: JointOutcome
+    joint: JointVerdict
     ends: tuple[tuple[Ending, tuple[SuggestedChange, ...]], ...] = ()
     event: str = ""
     notes: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class SimulationAnswer(Struct, frozen=True, kw_only=True):
     @property
     def fits(self) -> bool:
         """Whether every pod gets a node in every order."""
-        return self.outcomes.whole.outcome is PlacementOutcome.FITS
+        return self.joint.whole.verdict is PlacementVerdict.FITS
 
     @property
     def end(self) -> Ending | None:
@@ -159,13 +159,13 @@ class Run(Struct, frozen=True, kw_only=True):
             for source in (() if self.targets.everything else self.targets.sources)
         }
         for event, (workloads, others, gone) in self._moments(what_if):
-            outcomes = self._played(workloads)
-            stopped = outcomes.interrupted
-            added, preempts = ((), None) if stopped else self._room(outcomes)
+            joint = self._played(workloads)
+            stopped = joint.interrupted
+            added, preempts = ((), None) if stopped else self._room(joint)
             yield SimulationAnswer(
-                outcomes=outcomes,
-                likely=None if stopped else forecast(outcomes, self.index, self.within),
-                ends=() if stopped else tuple(self._ends(outcomes, origin)),
+                joint=joint,
+                likely=None if stopped else forecast(joint, self.index, self.within),
+                ends=() if stopped else tuple(self._ends(joint, origin)),
                 event=event.text,
                 notes=tuple(self._notes(event, workloads, gone)),
                 unseen=tuple(self._unseen(others)),
@@ -175,7 +175,7 @@ class Run(Struct, frozen=True, kw_only=True):
                 grows=can_add_nodes(self.within.policy, self.index.nodes.view()),
             )
 
-    def outcomes(self, what_if: WhatIf) -> Iterator[JointOutcome]:
+    def joint_verdicts(self, what_if: WhatIf) -> Iterator[JointVerdict]:
         """Yield the verdict after each event, without explanations and suggestions. Raises NotInClusterError."""
         for _, moment in self._moments(what_if):
             yield self._played(moment.workloads)
@@ -203,19 +203,19 @@ class Run(Struct, frozen=True, kw_only=True):
             for workload in workloads
         ]
 
-    def _room(self, outcome: JointOutcome) -> tuple[tuple[NodesToAdd, ...], int | None]:
+    def _room(self, joint: JointVerdict) -> tuple[tuple[NodesToAdd, ...], int | None]:
         within, cluster = self.within, self.within.cluster
-        lacks_nodes = outcome.whole.outcome in (PlacementOutcome.NO_FIT, PlacementOutcome.STUCK)
-        if outcome.alone or outcome.simulation is None or not lacks_nodes:
+        lacks_nodes = joint.whole.verdict in (PlacementVerdict.NO_FIT, PlacementVerdict.STUCK)
+        if joint.alone or joint.simulation is None or not lacks_nodes:
             return (), None
 
         def fits(other: ReadOnlyIndex) -> bool:
-            workloads = [rebuilt(workload, within.with_index(other)) for workload in outcome.workloads]
+            workloads = [rebuilt(workload, within.with_index(other)) for workload in joint.workloads]
             return all_fit(workloads, other, _ROOM)
 
-        batches, tried = batches_of(outcome.workloads), limit_trials(trials_in(_ROOM_TRIALS, cluster), fits)
-        rolling = any(workload.rollout is not None for workload in outcome.workloads)
-        preempts = None if rolling else pods_to_preempt(batches, cluster, outcome.simulation, _ROOM)
+        batches, tried = batches_of(joint.workloads), limit_trials(trials_in(_ROOM_TRIALS, cluster), fits)
+        rolling = any(workload.rollout is not None for workload in joint.workloads)
+        preempts = None if rolling else pods_to_preempt(batches, cluster, joint.simulation, _ROOM)
         return nodes_to_add(batches, cluster, tried, within.policy.domains), preempts
 
     def _scaled(self, workloads: Sequence[SimulatedWorkload]) -> PlacedPods | None:
@@ -227,26 +227,26 @@ class Run(Struct, frozen=True, kw_only=True):
         scaled = [simulated_workload(source, self.within) for source in most]
         return simulate_together(scaled, self.index, self.effort, self.tick).whole
 
-    def _played(self, workloads: Sequence[SimulatedWorkload]) -> JointOutcome:
+    def _played(self, workloads: Sequence[SimulatedWorkload]) -> JointVerdict:
         """Simulate all workloads together. If they are too many or undecided, also simulate each alone."""
         batches = sum(len(workload.batches) for workload in workloads)
         if batches > _TOGETHER and self.targets.everything:
             return simulate_separately(undecided(workloads), self.index, self.effort, self.tick)
-        outcome = simulate_together(workloads, self.index, self.effort, self.tick)
-        is_decided = outcome.whole.outcome is not PlacementOutcome.UNKNOWN
-        if is_decided or len(workloads) < 2 or outcome.interrupted or outcome.unknown:
-            return outcome
-        return simulate_separately(outcome, self.index, self.effort, self.tick)
+        joint = simulate_together(workloads, self.index, self.effort, self.tick)
+        is_decided = joint.whole.verdict is not PlacementVerdict.UNKNOWN
+        if is_decided or len(workloads) < 2 or joint.interrupted or joint.unknown:
+            return joint
+        return simulate_separately(joint, self.index, self.effort, self.tick)
 
     def _ends(
-        self, outcome: JointOutcome, origin: Mapping[str, Explanation]
+        self, joint: JointVerdict, origin: Mapping[str, Explanation]
     ) -> Iterator[tuple[Ending, tuple[SuggestedChange, ...]]]:
         """Yield an end with helpful changes for each workload that may not fit, else for the last workload."""
-        bad = [number for number, verdict in enumerate(outcome.each) if verdict.outcome is not PlacementOutcome.FITS]
-        for number in bad[:_MOST_ENDS] if len(outcome.workloads) > 1 and bad else [*range(len(outcome.workloads))][-1:]:
-            about = outcome.about(number)
-            known = origin.get(outcome.workloads[number].title)
-            end = describe_ending(about, 0 if outcome.alone else number, self.index, self.within, known)
+        bad = [number for number, placed in enumerate(joint.each) if placed.verdict is not PlacementVerdict.FITS]
+        for number in bad[:_MOST_ENDS] if len(joint.workloads) > 1 and bad else [*range(len(joint.workloads))][-1:]:
+            about = joint.about(number)
+            known = origin.get(joint.workloads[number].title)
+            end = describe_ending(about, 0 if joint.alone else number, self.index, self.within, known)
             if end is None or (bad and not end.waiting and len(bad) > 1):
                 continue
             changes = tuple(suggested_changes(about, end, self.within, _HELPING)) if end.waiting else ()

@@ -22,10 +22,10 @@ from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.nodes import NodeRow
 from webhook.core.index.overlay import with_nodes
-from webhook.core.placement.outcome import Effort, PlacedPods, PlacementOutcome
+from webhook.core.placement.placement_verdict import Effort, PlacedPods, PlacementVerdict
 from webhook.core.text import one_line, plural, together
 from webhook.core.what_if.ending import Ending
-from webhook.core.what_if.joint_simulation import JointOutcome, all_fit, simulate_together, trials_in
+from webhook.core.what_if.joint_simulation import JointVerdict, all_fit, simulate_together, trials_in
 from webhook.core.what_if.sources import ReplicatedSource
 from webhook.core.what_if.workloads import rebuilt, simulated_workload
 from webhook.core.workloads.rollouts import unavailable_of
@@ -61,9 +61,9 @@ class SuggestedChange(Struct, frozen=True, kw_only=True):
 class _Trials:
     """Simulations of a changed workload together with the other workloads."""
 
-    def __init__(self, outcome: JointOutcome, end: Ending, within: Context, effort: Effort) -> None:
-        self._of, self._within, self._effort = outcome, within, effort
-        self._number = outcome.workloads.index(end.workload)
+    def __init__(self, joint: JointVerdict, end: Ending, within: Context, effort: Effort) -> None:
+        self._of, self._within, self._effort = joint, within, effort
+        self._number = joint.workloads.index(end.workload)
         self._left = trials_in(_MOST_TRIED, within.cluster)
 
     def fit(self, source: ReplicatedSource | None = None, node: tuple[int, NodeRow] | None = None) -> bool:
@@ -86,16 +86,16 @@ class _Trials:
             self._left = 0
             return False
         self._left = 0 if played.interrupted else self._left
-        return played.each[self._number].outcome is PlacementOutcome.FITS
+        return played.each[self._number].verdict is PlacementVerdict.FITS
 
 
-def suggested_changes(outcome: JointOutcome, end: Ending, within: Context, effort: Effort) -> Iterator[SuggestedChange]:
+def suggested_changes(joint: JointVerdict, end: Ending, within: Context, effort: Effort) -> Iterator[SuggestedChange]:
     """Yield the changes that make all pods of a workload fit, smallest first."""
-    trials, source = _Trials(outcome, end, within, effort), end.workload.source
+    trials, source = _Trials(joint, end, within, effort), end.workload.source
     if source is not None:
         yield from islice(_of_constraints(trials, source, end), _MOST)
         yield from _of_the_strategy(trials, source, end)
-        yield from _of_replicas(trials, source, outcome.each[outcome.workloads.index(end.workload)], end)
+        yield from _of_replicas(trials, source, joint.each[joint.workloads.index(end.workload)], end)
     yield from _of_nodes(trials, end)
 
 
@@ -263,8 +263,8 @@ def _after(source: PodSource, within: Context) -> PlacedReplicas | None:
     for pods in (missing_pods, all_pods_recreated):
         coming = pods(source, wanted, within)
         if coming.batches or coming.unknown:
-            end = None if coming.unknown else coming.outcome(_OF_A_FIX)
-            if end is None or end.outcome is PlacementOutcome.UNKNOWN or end.fewest is None or end.most is None:
+            end = None if coming.unknown else coming.simulate(_OF_A_FIX)
+            if end is None or end.verdict is PlacementVerdict.UNKNOWN or end.fewest is None or end.most is None:
                 return None
             results.append(PlacedReplicas(wanted, coming.staying + end.fewest, coming.staying + end.most))
     return min(results, key=lambda each: (each.most, each.fewest), default=None)

@@ -27,8 +27,7 @@ def replace_file(name: str, before: bytes, after: bytes) -> None:
 
     Raises:
         OSError: Nothing has changed. Also for a read-only file in a writable folder, and for a link to a file outside
-            the
-            link's folder.
+            the link's folder.
     """
     path = Path(os.path.realpath(name))
     if leads_out(name) or not path.is_relative_to(os.path.realpath(Path(name).parent)):

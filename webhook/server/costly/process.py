@@ -47,7 +47,7 @@ _LONGEST_SECONDS = 5
 
 
 class ServerLink:
-    """The connection to the server. It answers queries of the cluster (`core.index.facts.Asking`)."""
+    """The connection to the server. It answers queries of the cluster (`core.index.remote_index.IndexClient`)."""
 
     def __init__(self, connected: socket.socket, stream: BinaryIO) -> None:
         self._socket, self._stream = connected, stream
@@ -55,7 +55,7 @@ class ServerLink:
         self._view = NodeView((), 0, ())
 
     def all(self, questions: Sequence[IndexQuestion]) -> tuple[int, Sequence[object]]:
-        """Implement `Asking`."""
+        """Implement `IndexClient`."""
         self.send(questions)
         reply: Answers = self.receive()
         return reply.revision, [self._view if answer == self._nodes else answer for answer in reply.answers]

@@ -12,7 +12,7 @@ from webhook.core.api.types import SpreadConstraint
 from webhook.core.groups.derive import domain_noun, in_a_domain
 from webhook.core.groups.group import Group, ZonePins
 from webhook.core.groups.plan import CapGuarantee, CapMethod, GroupPlan, Proof
-from webhook.core.placement.outcome import PlacementOutcome, Step
+from webhook.core.placement.placement_verdict import PlacementVerdict, Step
 from webhook.core.text import listed, one_line, plural, together
 from webhook.core.what_if.ending import PodMove
 from webhook.core.yaml_text import block
@@ -132,12 +132,12 @@ def _steps(answer: PlanAnswer, steps: Sequence[PodMove]) -> Iterator[str]:
     yield from wrapped(f"{', '.join(texts)}{rest}", indent="    ")
 
 
-_COLORS = {PlacementOutcome.FITS: GREEN, PlacementOutcome.NO_FIT: RED}
+_COLORS = {PlacementVerdict.FITS: GREEN, PlacementVerdict.NO_FIT: RED}
 _VERDICTS = {
-    PlacementOutcome.FITS: "fits: every order places all pods, and no order breaks a cap",
-    PlacementOutcome.STUCK: "can get stuck, but no order breaks a cap",
-    PlacementOutcome.NO_FIT: "does not fit",
-    PlacementOutcome.UNKNOWN: "is not proven to fit, but no order breaks a cap",
+    PlacementVerdict.FITS: "fits: every order places all pods, and no order breaks a cap",
+    PlacementVerdict.STUCK: "can get stuck, but no order breaks a cap",
+    PlacementVerdict.NO_FIT: "does not fit",
+    PlacementVerdict.UNKNOWN: "is not proven to fit, but no order breaks a cap",
 }
 _PROOFS = {
     Proof.SEARCH: "proof: all orders of placement were simulated",
@@ -153,12 +153,12 @@ def _plan(answer: PlanAnswer, plan: GroupPlan, paint: Paint) -> Iterator[str]:
     for key, keeping in plan.keeping.items():
         yield from wrapped(f"{domain_noun(key)}: {_method(group, plan, key, keeping)}", indent="  ")
     stuck = plan.outlook.stuck if plan.outlook is not None and plan.outlook.gets_stuck else None
-    verdict = PlacementOutcome.STUCK if stuck and plan.verdict is PlacementOutcome.UNKNOWN else plan.verdict
+    verdict = PlacementVerdict.STUCK if stuck and plan.verdict is PlacementVerdict.UNKNOWN else plan.verdict
     yield from wrapped(_VERDICTS[verdict], paint, _COLORS.get(verdict, YELLOW), indent="  ")
     yield from wrapped(_proof(answer, plan), indent="  ")
-    if stuck and verdict is PlacementOutcome.STUCK:
+    if stuck and verdict is PlacementVerdict.STUCK:
         yield from wrapped(f"{_share(stuck)} of the tried orders get stuck", indent="  ")
-    if plan.verdict is PlacementOutcome.FITS and group.plan_for > group.shards:
+    if plan.verdict is PlacementVerdict.FITS and group.plan_for > group.shards:
         yield from wrapped(f"these fields keep the caps of up to {plan.same_up_to} shards", indent="  ")
     if plan.zone_pins is not None:
         yield "\n"

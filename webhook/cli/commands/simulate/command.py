@@ -24,7 +24,7 @@ from webhook.cli.target import read_target
 from webhook.cli.terminal import print_results, print_values
 from webhook.core.api.types import Taint
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
-from webhook.core.placement.outcome import Effort
+from webhook.core.placement.placement_verdict import Effort
 from webhook.core.what_if.events import (
     LabelledNodes,
     NotInClusterError,
@@ -208,7 +208,7 @@ def _check_usage(request: SimulationRequest) -> None:
 
 
 def _exit_code(answers: Sequence[SimulationAnswer], *, incomplete: bool) -> Exit:
-    if any(answer.outcomes.interrupted for answer in answers):
+    if any(answer.joint.interrupted for answer in answers):
         return Exit.INTERRUPTED
     if incomplete:
         return Exit.UNREADABLE

@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from webhook.answers.simulated import doubt, not_evaluated, outcome_text, verdict_text
+from webhook.answers.simulated import doubt, not_evaluated, placed_pods_text, verdict_text
 from webhook.cli.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.cli.layout import wrapped
 from webhook.core.constraint_names import segment_of
 from webhook.core.explain.cause_text import cause_summary, obstacle_text
 from webhook.core.explain.explanation import Balance, Explanation
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.text import listed, one_line, plural, together
 from webhook.core.what_if.ending import Ending, PodMove
-from webhook.core.what_if.joint_simulation import JointOutcome
+from webhook.core.what_if.joint_simulation import JointVerdict
 from webhook.core.what_if.run import SimulationAnswer
 from webhook.core.what_if.suggestions import SuggestedChange
 from webhook.core.what_if.workloads import SimulatedWorkload
@@ -31,28 +31,28 @@ _MAX_DENOMINATOR = 20  # of a probability printed as a fraction
 _ROUNDING = 1e-9  # of a probability
 _NAME = 40  # characters of a name in a table
 _COLORS = {
-    PlacementOutcome.FITS: GREEN,
-    PlacementOutcome.STUCK: YELLOW,
-    PlacementOutcome.NO_FIT: RED,
-    PlacementOutcome.UNKNOWN: YELLOW,
+    PlacementVerdict.FITS: GREEN,
+    PlacementVerdict.STUCK: YELLOW,
+    PlacementVerdict.NO_FIT: RED,
+    PlacementVerdict.UNKNOWN: YELLOW,
 }
 
 
 def render(answer: SimulationAnswer, *, color: bool) -> Iterator[str]:
     """Render the page, piece by piece."""
-    paint, outcomes = Paint(color=color), answer.outcomes
+    paint, joint = Paint(color=color), answer.joint
     if answer.event:
         yield paint(f"if {one_line(answer.event, 200)}:", BOLD) + "\n"
-    yield from wrapped(verdict_text(outcomes), paint, _COLORS[outcomes.whole.outcome])
-    for line in (doubt(outcomes), _odds(outcomes), _likely(answer), _scaled(answer)):
+    yield from wrapped(verdict_text(joint), paint, _COLORS[joint.whole.verdict])
+    for line in (doubt(joint), _odds(joint), _likely(answer), _scaled(answer)):
         if line:
             yield from wrapped(line, paint)
     for note in answer.notes:
         yield from wrapped(f"note: {note}", paint, YELLOW)
-    if len(outcomes.workloads) > 1:
+    if len(joint.workloads) > 1:
         yield from _workloads(answer, paint)
-    for end, changes in answer.ends if len(answer.ends) == 1 and not outcomes.alone else ():
-        yield from ["\n"] * (len(outcomes.workloads) > 1 and bool(end.waiting))
+    for end, changes in answer.ends if len(answer.ends) == 1 and not joint.alone else ():
+        yield from ["\n"] * (len(joint.workloads) > 1 and bool(end.waiting))
         yield from _ending(end, changes, answer, paint)
     for line in _room(answer):
         yield "\n"
@@ -79,34 +79,36 @@ def _room(answer: SimulationAnswer) -> Iterator[str]:
 
 def _workloads(answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
     """Yield each workload that may not fit, with its obstacle and first fix."""
-    outcomes = answer.outcomes
+    joint = answer.joint
     ends = {end.workload.title: (end, changes) for end, changes in answer.ends}
     bad = [
-        (workload, verdict)
-        for workload, verdict in zip(outcomes.workloads, outcomes.each, strict=True)
-        if verdict.outcome is not PlacementOutcome.FITS
+        (workload, placed)
+        for workload, placed in zip(joint.workloads, joint.each, strict=True)
+        if placed.verdict is not PlacementVerdict.FITS
     ]
-    for workload, verdict in bad[:_MAX_WORKLOADS]:
+    for workload, placed in bad[:_MAX_WORKLOADS]:
         end, changes = ends.get(workload.title, (None, ()))
-        has_details = end is not None and (bool(outcomes.alone) or len(ends) > 1)
+        has_details = end is not None and (bool(joint.alone) or len(ends) > 1)
         yield from ["\n"] * has_details
         indent = "" if has_details else "  "
-        yield from wrapped(f"{workload.title} {outcome_text(verdict)}", paint, _COLORS[verdict.outcome], indent=indent)
+        yield from wrapped(
+            f"{workload.title} {placed_pods_text(placed)}", paint, _COLORS[placed.verdict], indent=indent
+        )
         if end is not None and has_details:
             yield from (f"  {line}" for line in _obstacle(end, paint, grown=answer.grown))
             yield from wrapped(f"fix: {changes[0].text}", paint, indent="  ") if changes else ()
     if len(bad) > _MAX_WORKLOADS:
         yield f"\nand {plural(len(bad) - _MAX_WORKLOADS, 'more workload')} (-o json lists all)\n"
-    if bad and len(bad) < len(outcomes.workloads):
-        rest = len(outcomes.workloads) - len(bad)
+    if bad and len(bad) < len(joint.workloads):
+        rest = len(joint.workloads) - len(bad)
         others = f"{plural(rest, 'workload')} fit" if rest > 1 else "one fits"
-        yield f"\nthe other {others}{' alone' * bool(outcomes.alone)}\n"
+        yield f"\nthe other {others}{' alone' * bool(joint.alone)}\n"
 
 
 def _ending(end: Ending, changes: Sequence[SuggestedChange], answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
     """Yield the obstacle, the moves, the domains and the fixes."""
     yield from _obstacle(end, paint, grown=answer.grown)
-    yield from _moves(end, answer.outcomes, paint)
+    yield from _moves(end, answer.joint, paint)
     for balance in end.after.balances:
         yield "\n"
         yield from _picture(balance, end, paint)
@@ -129,12 +131,12 @@ def _obstacle(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
         yield from wrapped(line, paint)
 
 
-def _moves(end: Ending, outcomes: JointOutcome, paint: Paint) -> Iterator[str]:
+def _moves(end: Ending, joint: JointVerdict, paint: Paint) -> Iterator[str]:
     """Yield an order of placing pods that ends like this, unless all orders do."""
     moves = end.moves
-    if outcomes.whole.outcome is PlacementOutcome.FITS or not moves or not end.waiting:
+    if joint.whole.verdict is PlacementVerdict.FITS or not moves or not end.waiting:
         return
-    simulation = outcomes.simulation
+    simulation = joint.simulation
     shortest = simulation is not None and bool(simulation.witness) and not simulation.sampled
     if shortest and simulation is not None and end.workload.rollout is None:
         # With only a bound known, another order may be shorter.
@@ -207,10 +209,10 @@ def _fixes(changes: Sequence[SuggestedChange], workload: SimulatedWorkload, pain
         yield from wrapped(f"{change.text}{harms}", paint, indent="  ")
 
 
-def _odds(outcomes: JointOutcome) -> str:
+def _odds(joint: JointVerdict) -> str:
     """The share of orders that get stuck. Empty if unknown, or if none or all do."""
-    simulation = outcomes.simulation
-    if simulation is None or simulation.outcome is not PlacementOutcome.STUCK or simulation.stuck is None:
+    simulation = joint.simulation
+    if simulation is None or simulation.verdict is not PlacementVerdict.STUCK or simulation.stuck is None:
         return ""
     if simulation.sampled:
         stuck = round(simulation.stuck * simulation.sampled)
@@ -226,16 +228,16 @@ def _scaled(answer: SimulationAnswer) -> str:
     scaled = answer.scaled
     if scaled is None:
         return ""
-    several = len(answer.outcomes.workloads) > 1
+    several = len(answer.joint.workloads) > 1
     whose = "each autoscaler's" if several else "the autoscaler's"
     subject = "they" if several else "it"
-    return f"at {whose} maximum ({plural(scaled.wanted, 'pod')}) {subject} {outcome_text(scaled, several=several)}"
+    return f"at {whose} maximum ({plural(scaled.wanted, 'pod')}) {subject} {placed_pods_text(scaled, several=several)}"
 
 
 def _likely(answer: SimulationAnswer) -> str:
     """The most likely nodes by the scheduler's scores. Empty if no pod fits."""
     likely = answer.likely
-    if likely is None or not likely.placed or answer.outcomes.whole.outcome is PlacementOutcome.NO_FIT:
+    if likely is None or not likely.placed or answer.joint.whole.verdict is PlacementVerdict.NO_FIT:
         return ""
     nodes = Counter(placed.node for placed in likely.placed)
     shown = listed([f"{pods:,} on {one_line(node, _NAME)}" for node, pods in sorted(nodes.items())], _MAX_NODES)

@@ -41,7 +41,7 @@ from webhook.core.groups.plan import CapGuarantee, CapMethod, GroupPlan, Proof
 from webhook.core.groups.status.distribution import CapUsage, cap_usages, propose_moves
 from webhook.core.groups.status.forms import DatedCondition, SpreadGroupStatus, Unguarded
 from webhook.core.groups.status.members import GroupMember, duplicate_shards, shards_in_cluster
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.text import one_line, plural, together
 
 # Every user with permission to create a group triggers a plan. With more pods it would take minutes. Known groups are
@@ -194,12 +194,12 @@ def _stays(seen: ObservedGroup, stored: StoredPlan, kept: PlanResult, fresh: Pla
     pods = [*(member.pod for member in seen.members), *seen.pods]
     if not any(_is_guarded(seen.group, pod, stored) and not _is_guarded(seen.group, pod, new) for pod in pods):
         return False
-    possible = kept.plan is not None and kept.plan.verdict is not PlacementOutcome.NO_FIT
+    possible = kept.plan is not None and kept.plan.verdict is not PlacementVerdict.NO_FIT
     return possible or not keeps_pins(fresh.plan, stored)
 
 
 def _taken(seen: ObservedGroup, before: SpreadGroupStatus, derived: PlanResult) -> _Planned:
-    if derived.plan is None or derived.plan.verdict is PlacementOutcome.NO_FIT:
+    if derived.plan is None or derived.plan.verdict is PlacementVerdict.NO_FIT:
         return _Planned((), "", derived)
     workloads = tuple(_workloads(seen, derived.plan))
     return _Planned(workloads, _revision(seen.group, workloads, before), derived)
@@ -208,7 +208,7 @@ def _taken(seen: ObservedGroup, before: SpreadGroupStatus, derived: PlanResult) 
 def _held(seen: ObservedGroup, before: SpreadGroupStatus, kept: PlanResult, fresh: PlanResult) -> _Planned:
     """Keep the stored plan, and describe the new plan. The new plan replaces the stored plan when the spec changes."""
     group, plan = seen.group, fresh.plan
-    if plan is None or plan.verdict is not PlacementOutcome.FITS:
+    if plan is None or plan.verdict is not PlacementVerdict.FITS:
         return _Planned(before.workloads, before.revision, kept)
     workloads = tuple(_workloads(seen, plan))
     new = stored_of(group, workloads)
@@ -281,7 +281,7 @@ def _refused(reason: str, message: str) -> list[DatedCondition]:
 
 def _plan_conditions(planned: _Planned, seen: ObservedGroup) -> list[DatedCondition]:
     group, derived, plan = seen.group, planned.derived, planned.derived.plan
-    if not planned.workloads or plan is None or plan.verdict is PlacementOutcome.NO_FIT:
+    if not planned.workloads or plan is None or plan.verdict is PlacementVerdict.NO_FIT:
         why = "; ".join(derived.reasons) or ("no order places all pods" if plan else "its fields break a cap")
         nearest = f"; the smallest change that fits: {'; or '.join(derived.nearest)}" if derived.nearest else ""
         kept = planned.held or f"revision {planned.revision} stays, but not all pods fit: {why}"
@@ -322,11 +322,11 @@ def _guarantee(key: str, guarantee: CapGuarantee) -> str:
 
 
 def _verdicts(plan: GroupPlan) -> Iterator[DatedCondition]:
-    if plan.verdict is PlacementOutcome.FITS:
+    if plan.verdict is PlacementVerdict.FITS:
         reason, text = _PROOFS[plan.proof]
         yield _condition(FITS, _YES, "EveryOrder", "every order places all pods")
         yield _condition(CANNOT_GET_STUCK, _YES, reason, text)
-    elif plan.verdict is PlacementOutcome.STUCK:
+    elif plan.verdict is PlacementVerdict.STUCK:
         yield _condition(FITS, _YES, "SomeOrders", "some orders place all pods")
         yield _condition(CANNOT_GET_STUCK, _NO, "CanGetStuck", "some orders leave a pod without a node")
     elif plan.outlook is not None and plan.outlook.gets_stuck:

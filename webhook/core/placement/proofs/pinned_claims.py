@@ -25,8 +25,7 @@ class _Ordinal(Struct, frozen=True):
     Attributes:
         nodes: The nodes where all of its volumes are usable. None for every node.
         runs: Whether the pod runs and stays. A terminating pod counts only on an unreachable node, because its
-            controller
-            replaces it elsewhere.
+            controller replaces it elsewhere.
         likely: Whether nothing is known against the pod's claims.
         certain: Whether its claims are known to be usable on these nodes.
     """

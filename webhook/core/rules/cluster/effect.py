@@ -236,8 +236,7 @@ def _implied(placed: Placed, subject: Subject) -> _Why | None:
 
     With maxSkew 1, the hard constraint admits only domains with the fewest pods, so their soft scores are equal. Both
     constraints must count the same pods on the same nodes. Over other keys than hostname, every node must therefore
-    have
-    the keys of all constraints.
+    have the keys of all constraints.
     Source: podtopologyspread filtering.go ``Filter``, scoring.go ``Score``, common.go ``matchNodeInclusionPolicies``.
     """
     key, every = placed.constraint.topology_key or "", placed.template.template.pod_spec.constraints

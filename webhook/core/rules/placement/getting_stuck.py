@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from webhook.core.budget import Reason
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
@@ -25,7 +25,7 @@ def _of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     short = case.once(missing)
     if isinstance(short, Reason):
         yield NotEvaluated(STUCK.id, short.within("whether every order places all replicas"))
-    elif short is not None and short.found.outcome is PlacementOutcome.STUCK:
+    elif short is not None and short.found.verdict is PlacementVerdict.STUCK:
         said = f"some orders place {short.fewest} of {short.replicas}"
         yield _finding(STUCK, short, said, f"always places {short.replicas}")
 
@@ -36,7 +36,7 @@ def _of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
         yield NotEvaluated(ROLLOUT_STUCK.id, short.within("whether a rolling update always ends"))
     elif short is not None:
         said = f"some orders of a rollout place {short.fewest} of {short.replicas} new pods"
-        if short.found.outcome is PlacementOutcome.NO_FIT:
+        if short.found.verdict is PlacementVerdict.NO_FIT:
             most = f"at most {short.found.most}" if short.found.most else "none"
             said = f"a rollout places {most} of {short.replicas} new pods"
         yield _finding(ROLLOUT_STUCK, short, said, f"always places {short.replicas}")
@@ -109,7 +109,7 @@ def _finding(rule: PlacementRule, short: Shortfall, said: str, promise: str) -> 
 
 def _how_often(short: Shortfall) -> str:
     stuck, sampled = short.found.stuck, short.found.sampled
-    if stuck is None or short.found.outcome is PlacementOutcome.NO_FIT:
+    if stuck is None or short.found.verdict is PlacementVerdict.NO_FIT:
         return ""
     orders = f"{sampled} tried" if sampled else "random"
     return f"; {stuck:.1%} of {orders} orders end like this"

@@ -19,7 +19,7 @@ from webhook.core.coming_pods.next_pod import after_admission, problem_of
 from webhook.core.explain.explanation import Balance, Explanation, explain_pod, why_minimum_stays
 from webhook.core.explain.reliefs import without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
@@ -55,7 +55,7 @@ def _of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     short = case.once(missing)
     if isinstance(short, Reason):
         yield NotEvaluated(DO_NOT_FIT.id, short.within("whether all replicas fit"))
-    elif short is not None and short.found.outcome is PlacementOutcome.NO_FIT:
+    elif short is not None and short.found.verdict is PlacementVerdict.NO_FIT:
         yield _of_replicas(short)
 
 

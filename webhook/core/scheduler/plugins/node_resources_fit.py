@@ -59,7 +59,7 @@ def scarce_amounts(amounts: Sequence[tuple[str, int]], index: ReadOnlyIndex) -> 
     """Return the free amounts by slot of the resources scarce on some node, in order.
 
     The resources of every node (`OF_EVERY_NODE`) take a single lookup. The pod's author chooses the number of other
-    resources, and each may add up all nodes under the index's lock. Each of these therefore takes a separate lookup.
+    resources, and each may add up all nodes. Each of these therefore takes a separate lookup.
     """
     usual, others = list[tuple[str, int]](), list[tuple[str, int]]()
     for amount in amounts:

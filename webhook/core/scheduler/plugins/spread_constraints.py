@@ -27,8 +27,7 @@ class SpreadDefaults(Struct, frozen=True):
 
     Attributes:
         system: Whether these are kube-scheduler's built-in constraints. They only score. Only with them, a node without
-            a
-            topology key gets a score.
+            a topology key gets a score.
 
     Source: plugin.go ``defaultConstraints``, ``systemDefaulted``.
     """

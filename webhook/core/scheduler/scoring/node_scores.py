@@ -1,7 +1,7 @@
 """Predict kube-scheduler's node: the node with the highest sum of weighted scores.
 
-    index, problem -> take_scoring(...) -> Scoring       under the index's lock, as `take`
-    Scoring, nodes -> node_scores(...), best_nodes(...)  without it
+    index, problem -> take_scoring(...) -> facts
+    facts, nodes -> node_scores(...), best_nodes(...)
 
 Among several best nodes the scheduler chooses at random. Not scored: ImageLocality (images of nodes are unknown),
 VolumeBinding (for claims with delayed binding), and weights and strategies of a configured profile. On more than 100

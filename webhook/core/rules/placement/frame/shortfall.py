@@ -19,7 +19,7 @@ from webhook.core.coming_pods.missing_pods import MissingPods, all_pods_recreate
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.index.owners import has_same_template
 from webhook.core.placement.making_room import cause_of_misfit, pods_to_preempt
-from webhook.core.placement.outcome import Effort, PlacementOutcome, Simulation
+from webhook.core.placement.placement_verdict import Effort, PlacementVerdict, Simulation
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.proofs.workload_problem import CandidateNodes, candidate_nodes
 from webhook.core.placement.simulation import always_fits
@@ -130,7 +130,7 @@ def _shortfall(case: TemplateUnderRule, placement: Placement, replicas: int) -> 
     devices = any(each.pod_spec.resource_claims for each in pods)
     makes_room = victims is not None or (rolling and any(map(may_preempt, pods)))
     # A stuck Job goes on when a pod completes.
-    goes_on = case.subject.workload.traits.completes and found.outcome is PlacementOutcome.STUCK
+    goes_on = case.subject.workload.traits.completes and found.verdict is PlacementVerdict.STUCK
     may_deny = why is Cause.SPREAD and replicas == case.wanted and not (case.grows or devices or makes_room or goes_on)
     mode = Mode.DENY if may_deny else Mode.AUDIT
     return Shortfall(case, placement, replicas, came.staying, found, why, mode, victims)
@@ -139,12 +139,12 @@ def _shortfall(case: TemplateUnderRule, placement: Placement, replicas: int) -> 
 def _simulated(case: TemplateUnderRule, came: MissingPods) -> Simulation | Reason | None:
     """Simulate the pods. None if all pods fit, a reason if unknown."""
     may_search = case.subject.context.budget.may_search
-    found = came.outcome(_effort(case) if may_search else _CLOSED_FORMS)
-    if found.outcome is PlacementOutcome.UNKNOWN:
+    found = came.simulate(_effort(case) if may_search else _CLOSED_FORMS)
+    if found.verdict is PlacementVerdict.UNKNOWN:
         if not may_search:
             return Missing.NEEDS_SEARCH.reason
         return Reason(f"unknown: more orders than can be tried ({found.states:,} states)")
-    return None if found.outcome is PlacementOutcome.FITS else found
+    return None if found.verdict is PlacementVerdict.FITS else found
 
 
 def _effort(case: TemplateUnderRule) -> Effort:

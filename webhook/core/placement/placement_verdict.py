@@ -8,7 +8,7 @@ from webhook.core.placement.game import Game
 from webhook.core.placement.pod_limits import Pods
 
 
-class PlacementOutcome(StrEnum):
+class PlacementVerdict(StrEnum):
     """The result over all orders that the scheduler may use."""
 
     FITS = "fits"
@@ -21,9 +21,9 @@ _COLUMNS_PER_STATE = 100  # This number of columns of two crossing keys takes as
 
 
 class Effort(Struct, frozen=True):
-    """The effort to spend on a simulation. Beyond it, the outcome is unknown.
+    """The effort to spend on a simulation. Beyond it, the verdict is unknown.
 
-    Limits are numbers, not seconds, so a repeated simulation returns the same outcome.
+    Limits are numbers, not seconds, so a repeated simulation returns the same verdict.
 
     Attributes:
         states: The most states of the search. 0 allows only closed forms, and only for games that are quick to build.
@@ -59,12 +59,12 @@ class Step(Struct, frozen=True):
 
 
 class PlacedPods(Struct, frozen=True):
-    """The outcome, and how many pods have a node at the end of an order.
+    """The verdict, and how many pods have a node at the end of an order.
 
     ``fewest`` and ``most`` are None without a proof.
     """
 
-    outcome: PlacementOutcome
+    verdict: PlacementVerdict
     wanted: int
     fewest: int | None = None
     most: int | None = None
