@@ -91,7 +91,9 @@ _BY_FIELD: Mapping[str, Rule] = {
     "minDomains": _rule("min-domains", "minDomains must be positive and needs whenUnsatisfiable: DoNotSchedule"),
     "nodeAffinityPolicy": _rule("node-affinity-policy", "nodeAffinityPolicy must be Honor or Ignore"),
     "nodeTaintsPolicy": _rule("node-taints-policy", "nodeTaintsPolicy must be Honor or Ignore"),
-    "matchLabelKeys": _rule("match-label-keys", "matchLabelKeys needs a labelSelector, and no key may be in both"),
+    "matchLabelKeys": _rule(
+        "match-label-keys", "matchLabelKeys needs a labelSelector, and valid label keys that it does not repeat"
+    ),
     "labelSelector": _rule("label-selector", "labelSelector is not a valid selector"),
     "{topologyKey, whenUnsatisfiable}": _rule(
         "duplicate-constraint",
