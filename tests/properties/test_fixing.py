@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from properties.test_amendment import lines
 
+from webhook.cli.checking.levels import Level
 from webhook.cli.checking.run import examine_files
 from webhook.cli.commands.check.fix import mend
 from webhook.cli.frame import Frame
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.frame.rule import Severity
 from webhook.manifests.editing.proven_edits import value_of
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import read_manifests
@@ -62,20 +62,20 @@ def styled(draw):
 @given(styled())
 def test_what_is_mended_is_read_the_same_by_others(case):
     before, text = case
-    [mended] = mend([File("f", text.encode())], FRAME, lowest=Severity.LOW).files
+    [mended] = mend([File("f", text.encode())], FRAME, lowest=Level.AUDIT).files
     after = yaml.safe_load(mended.after)
     [manifest] = read_manifests("f", mended.after)
     assert value_of(manifest) == after
     assert bool(mended.rows) is (mended.after != text.encode())
     assert after.keys() == before.keys()
-    [again] = mend([File("f", mended.after)], FRAME, lowest=Severity.LOW).files
+    [again] = mend([File("f", mended.after)], FRAME, lowest=Level.AUDIT).files
     assert again.after == mended.after
 
 
 @settings(max_examples=40, deadline=None)
 @given(objects())
 def test_of_plain_json_nothing_is_refused(manifest):
-    mending = mend([File("f", json.dumps(manifest).encode())], FRAME, lowest=Severity.LOW)
+    mending = mend([File("f", json.dumps(manifest).encode())], FRAME, lowest=Level.AUDIT)
     assert mending.refused == ()
     left = examine_files([File("f", mending.files[0].after)], FRAME)
     assert [row.judged.finding for row in left.rows if row.judged.finding.edits] == []
@@ -85,4 +85,4 @@ def test_of_plain_json_nothing_is_refused(manifest):
 @given(with_text())
 def test_beside_a_block_of_text_nothing_is_refused(case):
     _, text = case
-    assert mend([File("f", text.encode())], FRAME, lowest=Severity.LOW).refused == ()
+    assert mend([File("f", text.encode())], FRAME, lowest=Level.AUDIT).refused == ()
