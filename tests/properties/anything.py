@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 from build import filled
 
+from webhook.cli.checking.levels import Level
 from webhook.cli.checking.run import examine_files
 from webhook.cli.commands.check.fix import mend
 from webhook.cli.frame import Frame
@@ -35,7 +36,6 @@ from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.examination import examine
 from webhook.core.review.mutation import mutate
 from webhook.core.review.review import review
-from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import RULES
 from webhook.core.workloads.kinds import KINDS, NATIVE, TEMPLATED
 from webhook.manifests.reading.files import File
@@ -306,7 +306,7 @@ def faults(number):
     except DecodeError:
         pass
     frame = Frame(policy=world.policy, today="2026-11-22", asked_version=world.version, index=index)
-    mended = mend([File("a.json", json.dumps(world.object).encode())], frame, lowest=Severity.LOW).files[0]
+    mended = mend([File("a.json", json.dumps(world.object).encode())], frame, lowest=Level.AUDIT).files[0]
     failures = examine_files([File("a.json", mended.after)], frame).failures
     for request in requests(world):
         seen += [each for each in review(request, context).not_evaluated if each.fault]
