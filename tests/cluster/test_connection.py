@@ -3,6 +3,7 @@
 import base64
 import json
 import pathlib
+import ssl
 import time
 import tracemalloc
 
@@ -11,7 +12,7 @@ from cluster.api import FakeApi, cut, html, refuse, short_body, silence
 from cluster.following import QUICK, RESOURCES, Clock, Table, server, truth
 
 from webhook.cluster.connection import ApiServer
-from webhook.cluster.credentials import Account
+from webhook.cluster.credentials import Account, connect
 from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.reflector import Reflector
 
@@ -40,6 +41,29 @@ def test_a_server_of_another_authority_is_not_trusted(api, tmp_path):
         file.write_text(json.dumps(content))
         with pytest.raises(ClusterError, match=r"^https://127\.0\.0\.1:\d+: .*certificate verify failed"):
             ApiServer(Account(kubeconfig=str(file))).request("GET", "/version")
+
+
+@pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning")
+def test_a_server_is_not_verified_if_the_kubeconfig_says_so(api, tmp_path):
+    file = tmp_path / "kubeconfig"
+    content = json.loads(pathlib.Path(api.kubeconfig(tmp_path)).read_text())
+    del content["clusters"][0]["cluster"]["certificate-authority-data"]
+    with_ca_of_the_system = tmp_path / "verified"
+    with_ca_of_the_system.write_text(json.dumps(content))
+    content["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = True
+    file.write_text(json.dumps(content))
+
+    assert ApiServer(Account(kubeconfig=str(file))).request("GET", "/version")[0] == 200
+    with pytest.raises(ClusterError, match=r"certificate verify failed"):
+        ApiServer(Account(kubeconfig=str(with_ca_of_the_system))).request("GET", "/version")
+
+
+def test_certificates_without_key_identifiers_are_accepted_as_by_kubectl(api, tmp_path):
+    _, pool = connect(Account(kubeconfig=api.kubeconfig(tmp_path)))
+    context = pool.connection_pool_kw["ssl_context"]
+
+    assert not context.verify_flags & ssl.VERIFY_X509_STRICT  # on since Python 3.13
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
 
 
 def test_in_a_cluster_the_service_account_is_used(api, tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ The kubernetes package's loader supports every kind of kubeconfig credentials.
 import contextlib
 import logging
 import socket
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,25 @@ def connect(account: Account) -> tuple[Any, Any]:  # the package has no types
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # evenspread's errors have the same content as its warnings
     configuration.socket_options = _socket_options()
     configuration.connection_pool_maxsize = _CONNECTIONS
-    return configuration, ApiClient(configuration).rest_client.pool_manager
+    pool = ApiClient(configuration).rest_client.pool_manager
+    has_ca = bool(configuration.ssl_ca_cert or configuration.ca_cert_data)
+    pool.connection_pool_kw["ssl_context"] = _tls_context(verifies=configuration.verify_ssl, has_ca=has_ca)
+    return configuration, pool
+
+
+def _tls_context(*, verifies: bool, has_ca: bool) -> ssl.SSLContext:
+    """Return a context that accepts the certificates that kubectl accepts. urllib3 adds the configured CA.
+
+    Since Python 3.13 urllib3 refuses certificates without key identifiers (RFC 5280). Go accepts them, and many
+    clusters have them. Without a configured CA, the CAs of the system apply.
+    """
+    from urllib3.util.ssl_ import create_urllib3_context  # noqa: PLC0415 as in `connect`
+
+    context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if verifies else ssl.CERT_NONE)
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if not has_ca:
+        context.load_default_certs()
+    return context
 
 
 @contextlib.contextmanager
