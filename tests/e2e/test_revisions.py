@@ -1,8 +1,8 @@
 """A namespace's administrator replaces the revision from which a StatefulSet's controller makes pods."""
 
 import contextlib
-from http import HTTPStatus
 import time
+from http import HTTPStatus
 
 import pytest
 from e2e.attacks.tenant import OTHERS
