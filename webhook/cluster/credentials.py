@@ -6,15 +6,17 @@ The kubernetes package's loader supports every kind of kubeconfig credentials.
 import contextlib
 import logging
 import socket
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from webhook.cluster.errors import ClusterError
 from webhook.logs import bounded
+
+if TYPE_CHECKING:
+    import ssl
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # More than the watched kinds. Connections beyond this number are closed instead of kept.
@@ -81,12 +83,14 @@ def connect(account: Account) -> tuple[Any, Any]:  # the package has no types
     return configuration, pool
 
 
-def _tls_context(*, verifies: bool, has_ca: bool) -> ssl.SSLContext:
+def _tls_context(*, verifies: bool, has_ca: bool) -> "ssl.SSLContext":
     """Return a context that accepts the certificates that kubectl accepts. urllib3 adds the configured CA.
 
     Since Python 3.13 urllib3 refuses certificates without key identifiers (RFC 5280). Go accepts them, and many
     clusters have them. Without a configured CA, the CAs of the system apply.
     """
+    import ssl  # noqa: PLC0415 as in `connect`
+
     from urllib3.util.ssl_ import create_urllib3_context  # noqa: PLC0415 as in `connect`
 
     context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if verifies else ssl.CERT_NONE)
