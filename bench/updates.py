@@ -9,12 +9,12 @@ import argparse
 import json
 import random
 import time
-from pathlib import Path
 
 import msgspec
 
 from bench.audit import NODES, lines
 from bench.scan import SCANNED, SLICE
+from bench.verdict import resident
 from webhook.cli.long_runs import collect_rarely
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED
@@ -69,10 +69,6 @@ def timed(ask, *arguments):
     began = time.process_time()
     answer = ask(*arguments)
     return time.process_time() - began, answer
-
-
-def resident():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 2**20
 
 
 def main():

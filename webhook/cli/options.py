@@ -99,11 +99,11 @@ def policy_option(command: Callable[..., object]) -> Callable[..., object]:
 
     @functools.wraps(command)
     def decided(*, config: str | None, no_config: bool, **rest: object) -> object:
+        if config and not config.startswith(CONFIG_MAP):
+            return command(policy=_policy(config, today()), **rest)
         selection, policy = rest.get("selection"), None
         found = None if no_config else find_config(Path.cwd())
-        if config and not config.startswith(CONFIG_MAP):
-            policy = _policy(config, today())
-        elif isinstance(selection, ClusterSelection) and selection.live:
+        if isinstance(selection, ClusterSelection) and selection.live:
             policy, rest["selection"] = _installed(selection, config, found)
         elif config:
             raise click.UsageError(

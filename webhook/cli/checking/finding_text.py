@@ -1,13 +1,10 @@
 """Texts of a finding in all output formats: its message, its fix and its consequence."""
 
-from collections import Counter
-from collections.abc import Iterator
-
-from webhook.cli.checking.results import Row, RunResult
+from webhook.cli.checking.results import Row
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
 from webhook.core.rules.rule_set import API_RULES, OFFLINE
-from webhook.core.text import one_line, plural
+from webhook.core.text import one_line
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_kind
 
 _MAX_CHARS = 4096  # of a text, since it can quote a field of any size
@@ -46,22 +43,6 @@ def consequence(row: Row) -> str:
     return "the webhook does not review it" if rule in OFFLINE else _CONSEQUENCES[row.judged.mode]
 
 
-def hidden_lines(result: RunResult) -> Iterator[str]:
-    """Yield a line with the number of findings below the printed level, if there are any."""
-    counts = Counter[str]()
-    for hidden in result.hidden:
-        counts[hidden.level] += hidden.count
-    if not counts:
-        return
-    levels = [level for level in _LEVELS_BELOW_HIGH if level in counts]
-    total, pronoun = counts.total(), "it" if counts.total() == 1 else "them"
-    where = (
-        f" at {levels[0]} level" if len(levels) == 1 else f" ({', '.join(f'{counts[key]} {key}' for key in levels)})"
-    )
-    yield f"{plural(total, 'more finding')}{where}; --level {levels[-1]} shows {pronoun}"
-
-
-_LEVELS_BELOW_HIGH = ("medium", "low", "audit")  # high is never hidden
 _REFUSED = API_RULES | {UNKNOWN_FIELD.id}
 
 

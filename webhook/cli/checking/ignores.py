@@ -134,9 +134,14 @@ def _head_lines(manifest: Manifest) -> frozenset[int]:
     return frozenset(manifest.locate(path).line for path in _HEAD)
 
 
+def may_have_ignores(text: bytes) -> bool:
+    """Whether a file or document may have an ignore comment. A cheap test before reading it."""
+    return _MARK in text
+
+
 def ignores_in(document: InputDocument) -> Iterator[Ignore]:
     """Yield the ignore comments of a YAML document."""
-    if document.json or _MARK not in document.text:
+    if document.json or not may_have_ignores(document.text):
         return
     text = document.text.decode("utf-8", "replace")
     comments = [match for match in _COMMENT.finditer(text) if _is_comment(text, match.start())]
@@ -171,12 +176,11 @@ def _is_comment(text: str, index: int) -> bool:
 
 def _scalars(text: str) -> list[tuple[int, int]]:
     """The first and the last index of each scalar. A hash sign in a scalar is no comment."""
-    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     offset = text.startswith("\ufeff")
     try:
         return [
             (token.start_mark.index + offset, token.end_mark.index + offset)
-            for token in yaml.scan(text, Loader=loader)
+            for token in yaml.scan(text, Loader=yaml.CSafeLoader)
             if isinstance(token, yaml.ScalarToken)
         ]
     except yaml.YAMLError:

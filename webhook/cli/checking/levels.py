@@ -12,6 +12,7 @@ from webhook.cli.checking.results import HiddenFindings, Row, RunResult
 from webhook.cli.exit_codes import Exit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import ONCE_PER_RUN
+from webhook.core.text import plural
 
 
 class Level(StrEnum):
@@ -71,6 +72,19 @@ def selected(result: RunResult, lowest: Level) -> RunResult:
         hidden=tuple(HiddenFindings(rule, level, count) for (rule, level), count in counts.items()),
         clean=(*result.clean, *clean),
     )
+
+
+def hidden_lines(result: RunResult) -> Iterator[str]:
+    """Yield a line with the number of findings below the printed level, if there are any."""
+    counts = Counter[str]()
+    for hidden in result.hidden:
+        counts[hidden.level] += hidden.count
+    if not counts:
+        return
+    below = [level for level in Level if level in counts]
+    total, pronoun = counts.total(), "it" if counts.total() == 1 else "them"
+    where = f" at {below[0]} level" if len(below) == 1 else f" ({', '.join(f'{counts[key]} {key}' for key in below)})"
+    yield f"{plural(total, 'more finding')}{where}; --level {below[-1]} shows {pronoun}"
 
 
 def _workload(row: Row) -> tuple[str, str]:

@@ -5,7 +5,8 @@ Source: docs.github.com, workflow commands for GitHub Actions, ``::error``.
 
 from collections.abc import Iterator
 
-from webhook.cli.checking.finding_text import fix, hidden_lines, message
+from webhook.cli.checking.finding_text import fix, message
+from webhook.cli.checking.levels import hidden_lines
 from webhook.cli.checking.results import RunResult
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line

@@ -9,7 +9,8 @@ from xml.sax.saxutils import escape, quoteattr
 import msgspec
 
 from webhook.answers.scanned import scan_numbers
-from webhook.cli.checking.finding_text import fix, hidden_lines, message
+from webhook.cli.checking.finding_text import fix, message
+from webhook.cli.checking.levels import hidden_lines
 from webhook.cli.checking.results import Row, RunResult
 from webhook.core.text import one_line
 

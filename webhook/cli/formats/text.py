@@ -3,7 +3,8 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from webhook.cli.checking.finding_text import consequence, fix, hidden_lines, message
+from webhook.cli.checking.finding_text import consequence, fix, message
+from webhook.cli.checking.levels import hidden_lines
 from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.color import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.budget import Missing

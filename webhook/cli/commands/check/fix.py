@@ -10,9 +10,9 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.cli.checking.finding_text import fix, hidden_lines, message
-from webhook.cli.checking.ignores import removal
-from webhook.cli.checking.levels import Level, Levels, exit_code, level_of, selected
+from webhook.cli.checking.finding_text import fix, message
+from webhook.cli.checking.ignores import may_have_ignores, removal
+from webhook.cli.checking.levels import Level, Levels, exit_code, hidden_lines, level_of, selected
 from webhook.cli.checking.results import Row, RunResult, print_failures
 from webhook.cli.checking.run import CheckRun, examine_files, with_input_objects
 from webhook.cli.exit_codes import Exit
@@ -86,18 +86,17 @@ def _mended(file: File, frame: Frame, lowest: Level, refused: list[tuple[Row, st
         pieces = pieces.edited(in_text_order(changes))
         data = edited(data, changes)
     refused += left
-    content = [*read_manifests(file.name, data)]
-    removals, notes = _unused_ignores(file, data, content, frame)
+    removals, notes = _unused_ignores(file, data, frame)
     for change in removals:
         pieces, data = pieces.edited(in_text_order([change])), edited(data, [change])
     return Mended(file, data, pieces, tuple(fixed), notes)
 
 
-def _unused_ignores(
-    file: File, data: bytes, content: Sequence[Manifest | InputFault], frame: Frame
-) -> tuple[list[ObjectChange], tuple[InputFault, ...]]:
+def _unused_ignores(file: File, data: bytes, frame: Frame) -> tuple[list[ObjectChange], tuple[InputFault, ...]]:
     """The removal of unused ignore comments, and a note about each. Both are empty without a safe removal."""
-    run = CheckRun()
+    if not may_have_ignores(data):
+        return [], ()
+    run, content = CheckRun(), [*read_manifests(file.name, data)]
     for item in content:
         if isinstance(item, Manifest):
             run.examine(item, frame)
