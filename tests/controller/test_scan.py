@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from cluster.api import KINDS, FakeApi, cut, raw, refuse
+from cluster.api import KINDS, cut, raw, refuse
 from cluster.following import eventually
-from controller.town import HARD, Replica, add_deployment, add_nodes, add_pods, add_set, add_workload, figures
+from controller.town import HARD, Replica, add_deployment, add_pods, add_set, add_workload, figures, town
 from msgspec import Raw
 
 from webhook.cluster.feed import Feed
@@ -25,10 +25,7 @@ EVEN = ["n-a", "n-b", "n-c"]
 
 @pytest.fixture(name="api")
 def _api():
-    with FakeApi(tls=False) as api:
-        api.absent -= {"reports", "rollouts"}
-        add_nodes(api)
-        api.put("namespaces", "shop")
+    with town() as api:
         yield api
 
 

@@ -4,10 +4,10 @@ import itertools
 from types import SimpleNamespace
 
 import pytest
-from cluster.api import FakeApi, refuse
+from cluster.api import refuse
 from cluster.following import eventually
 from controller.test_scan import EVEN, WRONG, events, move, results, titles
-from controller.town import HARD, Replica, add_deployment, add_nodes, add_pods, add_set, add_workload, figures
+from controller.town import HARD, Replica, add_deployment, add_pods, add_set, add_workload, figures, town
 
 from webhook.controller import scan, updates
 from webhook.core.policy.policy import Policy
@@ -18,10 +18,7 @@ OF_API = {**HARD, "labelSelector": {"matchLabels": {"app": "api"}}}
 
 @pytest.fixture(name="api")
 def _api():
-    with FakeApi(tls=False) as api:
-        api.absent -= {"reports", "rollouts"}
-        add_nodes(api)
-        api.put("namespaces", "shop")
+    with town() as api:
         yield api
 
 

@@ -1,7 +1,9 @@
 """A small cluster in the fake API server, and one replica that scans it."""
 
+import contextlib
 import threading
 
+from cluster.api import FakeApi
 from cluster.following import eventually, server
 
 from webhook.controller.figures import ScanFigures
@@ -15,6 +17,16 @@ HARD = {
     "labelSelector": {"matchLabels": {"app": "web"}},
 }
 NOW = "2026-11-23T12:00:00Z"
+
+
+@contextlib.contextmanager
+def town():
+    """An API server with reports and rollouts, a node in each of three zones, and a namespace."""
+    with FakeApi(tls=False) as api:
+        api.absent -= {"reports", "rollouts"}
+        add_nodes(api)
+        api.put("namespaces", "shop")
+        yield api
 
 
 def add_nodes(api, zones="abc"):

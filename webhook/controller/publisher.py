@@ -70,23 +70,22 @@ class Publisher:
             self._reports.end(unread)
         self._write_events(results, results.values(), unread)
 
-    def update(self, results: Results, gone: Iterable[ObjectName], unread: UnreadNames) -> None:
-        """Delete the reports of deleted workloads, and write the events of new results and of waiting pods."""
-        told = results.keys() & (self._fresh | self._waiting)
+    def update(self, results: Results, gone: Iterable[ObjectName], unread: UnreadNames, *, every: bool) -> None:
+        """Delete the reports of deleted workloads, and write the events of new results and of waiting pods.
+
+        With ``every``, write also missing reports, and the events of all results.
+        """
+        told = results.keys() if every else results.keys() & (self._fresh | self._waiting)
         if self._reports is not None:
             for name in gone:
                 if not is_among(unread, name):
                     self._reports.update(name, None)
+            if every and self._reports.behind:
+                self._reports.begin()
+                for scanned in results.values():
+                    self._reports.take(report_content(scanned))
+                self._reports.end(unread)
         self._write_events(results, [results[name] for name in told], {*unread, *(results.keys() - told)})
-
-    def repeat(self, results: Results, unread: UnreadNames) -> None:
-        """Write the missing reports and events."""
-        if self._reports is not None and self._reports.behind:
-            self._reports.begin()
-            for scanned in results.values():
-                self._reports.take(report_content(scanned))
-            self._reports.end(unread)
-        self._write_events(results, results.values(), unread)
 
     def _write_events(self, results: Results, told: Iterable[ScannedWorkload], unread: UnreadNames) -> None:
         if self._events is not None:

@@ -323,9 +323,7 @@ class Scanner:
         if full:
             publisher.end(results, unread)
         else:
-            publisher.update(results, updates.gone, unread)
-        if every:
-            publisher.repeat(results, unread)
+            publisher.update(results, updates.gone, unread, every=every)
         self.latest = replace(cost, scan=scan)
         updates.gone.clear()
 

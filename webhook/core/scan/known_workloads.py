@@ -52,8 +52,7 @@ class KnownWorkloads:
     def scan(self, raw: bytes, within: ScanContext, scan: Scan) -> ScannedWorkload | None:
         """Scan an object, and keep the result. If ``scan`` raises, the earlier result stays."""
         key, recording = key_of_object(raw), Recording(within)
-        outdated = key in self._near or key in self._far or key in self._failed
-        expected = None if outdated else self._known.get(key)
+        expected = None if self._is_outdated(key) or key in self._failed else self._known.get(key)
         for keys in (self._near, self._far):
             keys.discard(key)
         self._failed.add(key)
@@ -70,7 +69,10 @@ class KnownWorkloads:
         """Whether the kept scan is of this object, and no fact of it changed."""
         key = key_of_object(raw)
         known = self._known.get(key)
-        return known is not None and known.raw == raw and key not in (self._near | self._far)
+        return known is not None and known.raw == raw and not self._is_outdated(key)
+
+    def _is_outdated(self, key: ObjectKey) -> bool:
+        return key in self._near or key in self._far
 
     def raw(self, key: ObjectKey) -> bytes | None:
         """Return the object as scanned. None for an unknown workload."""
