@@ -60,10 +60,23 @@ def test_a_server_is_not_verified_if_the_kubeconfig_says_so(api, tmp_path):
 
 def test_certificates_without_key_identifiers_are_accepted_as_by_kubectl(api, tmp_path):
     _, pool = connect(Account(kubeconfig=api.kubeconfig(tmp_path)))
-    context = pool.connection_pool_kw["ssl_context"]
+    response = _unread(pool, api)
+    context = response.connection.sock.context
 
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT  # on since Python 3.13
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+
+
+def test_no_two_connections_share_a_context(api, tmp_path):
+    # urllib3 changes it at each connection. OpenSSL then freed a client's key twice, and a stop never ended.
+    _, pool = connect(Account(kubeconfig=api.kubeconfig(tmp_path)))
+    first, second = _unread(pool, api), _unread(pool, api)
+
+    assert first.connection.sock.context is not second.connection.sock.context
+
+
+def _unread(pool, api):
+    return pool.request("GET", f"{api.url}/version", preload_content=False)
 
 
 def test_in_a_cluster_the_service_account_is_used(api, tmp_path, monkeypatch):

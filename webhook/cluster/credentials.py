@@ -79,12 +79,33 @@ def connect(account: Account) -> tuple[Any, Any]:  # the package has no types
     configuration.connection_pool_maxsize = _CONNECTIONS
     pool = ApiClient(configuration).rest_client.pool_manager
     has_ca = bool(configuration.ssl_ca_cert or configuration.ca_cert_data)
-    pool.connection_pool_kw["ssl_context"] = _tls_context(verifies=configuration.verify_ssl, has_ca=has_ca)
+    https = _https_pool(verifies=configuration.verify_ssl, has_ca=has_ca)
+    pool.pool_classes_by_scheme = {**pool.pool_classes_by_scheme, "https": https}
     return configuration, pool
 
 
+def _https_pool(*, verifies: bool, has_ca: bool) -> type:
+    """Return a class of pools whose connections accept the certificates that kubectl accepts.
+
+    Each connection has a TLS context of its own. urllib3 loads the client certificate into the context of every
+    connection that it opens. If another thread uses that context meanwhile, OpenSSL frees a key twice.
+    """
+    from urllib3.connection import HTTPSConnection  # noqa: PLC0415 as in `connect`
+    from urllib3.connectionpool import HTTPSConnectionPool  # noqa: PLC0415 as in `connect`
+
+    class Connection(HTTPSConnection):
+        def connect(self) -> None:
+            self.ssl_context = _tls_context(verifies=verifies, has_ca=has_ca)
+            super().connect()
+
+    class Pool(HTTPSConnectionPool):
+        ConnectionCls = Connection
+
+    return Pool
+
+
 def _tls_context(*, verifies: bool, has_ca: bool) -> "ssl.SSLContext":
-    """Return a context that accepts the certificates that kubectl accepts. urllib3 adds the configured CA.
+    """Return a new context. urllib3 adds the configured CA.
 
     Since Python 3.13 urllib3 refuses certificates without key identifiers (RFC 5280). Go accepts them, and many
     clusters have them. Without a configured CA, the CAs of the system apply.
