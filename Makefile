@@ -113,9 +113,11 @@ NO_LOSS := tests/e2e/test_no_loss.py
 e2e-no-loss: $(READY)
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(NO_LOSS) -q --durations 5
 
+# A single test of these may take hours, so none is ended after ten minutes.
+LONG := --override-ini faulthandler_timeout=0
 no-loss: $(READY) image  ## writes lost in every step of install.md and every switch, under both failure policies (needs Go)
 	@tests/e2e/controlplane/build.sh >/dev/null
-	@NO_LOSS=full tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(NO_LOSS) -q
+	@NO_LOSS=full tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest $(LONG) -m e2e $(NO_LOSS) -q
 
 # Beside the rest: it needs no cluster, and waits for most of three minutes.
 e2e-attacks: $(READY)
@@ -149,12 +151,12 @@ attack-short: $(READY) image
 
 transcript: $(READY) image  ## install the chart, throw its switches, take it out; a Redis cluster from its ConfigMap on; writes docs/first-install.md and docs/redis-*.md (needs Go)
 	@tests/e2e/controlplane/build.sh >/dev/null
-	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e/first_install.py -q
-	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e/redis_walk.py -q
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest $(LONG) -m e2e tests/e2e/first_install.py -q
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest $(LONG) -m e2e tests/e2e/redis_walk.py -q
 
 attack: $(READY) image  ## everything hostile that is known, for long, beside a large cluster; prints a table (needs Go, and root or cgroups)
 	@tests/e2e/controlplane/build.sh >/dev/null
-	@ATTACK=full tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(TOWN) -q --tb line
+	@ATTACK=full tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest $(LONG) -m e2e $(TOWN) -q --tb line
 
 # By itself: every request that fails or is late counts.
 SOAK := tests/e2e/test_soak.py
@@ -162,7 +164,7 @@ soak-short: $(READY)
 	@$(BIN)/python -m pytest -m e2e $(SOAK) -q --tb line
 
 soak: $(READY)  ## 200 reviews a second while certificates, policies, clocks and processes change, for long; prints a table (needs Go)
-	@SOAK=full $(BIN)/python -m pytest -m e2e $(SOAK) -q --tb line
+	@SOAK=full $(BIN)/python -m pytest $(LONG) -m e2e $(SOAK) -q --tb line
 
 bench: $(READY)  ## every figure with its goal in one table, in minutes (rows beside Go and kube-scheduler need Go and taskset)
 	@$(BIN)/python -m bench

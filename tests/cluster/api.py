@@ -350,10 +350,10 @@ class Handler(Writes, http.server.BaseHTTPRequestHandler):
             if end < len(listed):
                 meta["continue"] = f"token-{next(api._numbers)}"
                 api.tokens[meta["continue"]] = (version, listed, end)
-        page = [
-            {key: value for key, value in made.items() if key not in {"apiVersion", "kind"}}
-            for made in listed[begin:end]
-        ]
+            page = [
+                {key: value for key, value in made.items() if key not in {"apiVersion", "kind"}}
+                for made in listed[begin:end]
+            ]
         self.json(200, {"kind": "List", "metadata": meta, "items": page})
 
     def watch(self, request):
