@@ -24,11 +24,10 @@ class AnsweredQuestion(Struct, frozen=True):
     """A question about a pod, and its explanation.
 
     Attributes:
-        question: The question.
-        explanation: The explanation.
         missing: A line for each cluster resource that could not be read.
         options: kubectl's options for the live cluster.
-        replicas: For each fix, how many of the workload's pods then fit. None if unknown, empty if not computed.
+        replicas: The number of the workload's pods that fit after each fix. An entry is None if unknown. Empty if not
+            computed.
     """
 
     question: PodToExplain

@@ -39,7 +39,7 @@ def render(template: str, title: str, shown: Shown, address: str, /, **values: o
         template: The file's name.
         title: The page's title.
         shown: The scan and the installation.
-        address: The page's entry in the navigation.
+        address: The path of the navigation entry to mark as current.
         values: The template's values. ``once`` turns off the page's automatic refresh.
     """
     moment = instant(shown.moment)

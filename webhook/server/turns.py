@@ -23,9 +23,12 @@ _Item = TypeVar("_Item")
 
 
 class Caller(NamedTuple):
-    """The author of a waiting request. ``keys`` are hashes of the namespace, then of the user, within the source.
+    """The author of a waiting request. Hashes keep long names out of `Turns`.
 
-    Hashes keep long names out of `Turns`. A ``known`` source has sent valid reviews.
+    Attributes:
+        known: Whether this address has sent valid reviews.
+        source: The hash of the client address.
+        keys: The hash of address and namespace, then the hash of address and user. Controllers have no user key.
     """
 
     known: bool
@@ -42,7 +45,7 @@ def caller_of(request: AdmissionRequest, source: str, *, known: bool) -> Caller:
 
 
 class Turns(Generic[_Item]):
-    """A queue of callers for free items, in one event loop. Callers end each turn with `done`."""
+    """A queue of callers for threads or processes, in one event loop. Callers end each turn with `done`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -55,13 +58,13 @@ class Turns(Generic[_Item]):
     def put(self, item: _Item) -> None:
         """Pass a new or freed item to the next caller."""
         self._items.append(item)
-        self._lead()
+        self._assign_free()
 
     async def get(self, caller: Caller) -> _Item:
         """Wait for an item."""
         future: asyncio.Future[_Item] = asyncio.get_running_loop().create_future()
         self._waiting[future] = caller
-        self._lead()
+        self._assign_free()
         try:
             return await future
         except asyncio.CancelledError:
@@ -77,7 +80,7 @@ class Turns(Generic[_Item]):
             self._running[key] -= 1
             self._used[key] += seconds
         self._running += Counter()  # drops zeros
-        self._lead()
+        self._assign_free()
 
     def crowds_itself(self, caller: Caller, *, has_turn: bool = False) -> bool:
         """Whether the caller's namespace used much recently, or has another request besides its turn (``has_turn``)."""
@@ -94,8 +97,8 @@ class Turns(Generic[_Item]):
             used = {key: seconds * 0.5**halvings for key, seconds in self._used.items()}
             self._used = defaultdict(float, {key: use for key, use in used.items() if use > _LEAST_SECONDS})
 
-    def _lead(self) -> None:
-        """Assign free items to the next callers."""
+    def _assign_free(self) -> None:
+        """Give each free thread or process to the caller whose turn is next."""
         while self._items:
             waiting = (
                 queued for queued, caller in self._waiting.items() if not any(self._running[key] for key in caller.keys)

@@ -29,13 +29,13 @@ _CHANGED = (409, 422)
 
 
 class Completed(Struct, frozen=True, kw_only=True):
-    """The result of `complete`.
+    """The result of `complete`: kinds of webhook configurations, by outcome.
 
     Attributes:
-        written: The changed kinds. Empty if all were complete.
-        absent: The kinds without such a configuration. A release may have only a single configuration, or none.
-        bare: The kinds without a caBundle, to be filled by another program.
-        inert: The kinds without rules yet, since no replica is ready.
+        written: The kinds whose configuration was changed. Empty if nothing was missing.
+        absent: The kinds without a configuration of this name. A release may have one kind or none.
+        bare: The kinds without a caBundle. Another program fills it in.
+        inert: The kinds still without rules, for lack of a ready replica or a caBundle.
     """
 
     written: tuple[str, ...] = ()
@@ -88,7 +88,10 @@ def _complete_kind(  # noqa: PLR0913 those of `complete`, for one kind
     keeping: bool,
     serving: Callable[[], bool],
 ) -> Iterator[str]:
-    """Complete a configuration. Yields the `Completed` fields of its kind."""
+    """Add the missing caBundle and rules to a configuration.
+
+    Yields the names of the `Completed` fields for this kind.
+    """
     path, title = f"{collection(kind)}/{name}", f"{kind} {name}"
     answer = server.send("GET", path)
     if answer.status == _ABSENT:

@@ -64,7 +64,7 @@ class WrittenCap(_GroupPart, frozen=True):
 
 
 class GroupSpec(_GroupPart, frozen=True):
-    """The author's part of the group."""
+    """The group's spec."""
 
     selector: LabelSelector
     shard: _ShardRule
@@ -102,7 +102,7 @@ class PlannedWorkload(_GroupPart, frozen=True):
 
 
 class GroupStatus(_GroupPart, frozen=True):
-    """The controller's part of the group, with the fields used in answers."""
+    """The group's status, written by the controller. Only the fields evenspread reads."""
 
     observed_generation: int = 0
     revision: str = ""

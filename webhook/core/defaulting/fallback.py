@@ -48,7 +48,7 @@ class Fallback(Struct, frozen=True, kw_only=True):
 
 
 def may_fall_back(pod: PodTemplate, policy: Policy) -> bool:
-    """Whether the policy and the pod's annotation allow to soften hard constraints of this pod."""
+    """Whether the policy and the pod's annotation allow softening hard constraints of this pod."""
     allowed, wish = policy.defaults.fallback, (pod.meta.annotations or {}).get(FALLBACK_ANNOTATION, "")
     if allowed == FallbackMode.OFF or wish == "false" or wish.startswith(_RECORD):
         return False

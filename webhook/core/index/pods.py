@@ -38,16 +38,16 @@ class PodOnNode(Struct, frozen=True):
 
 
 class ScoreFacts(Struct, frozen=True):
-    """The facts that only node scores need, by slot of existing nodes.
+    """The facts about existing pods that only node scores need. Slots are those of existing nodes.
 
     Attributes:
-        assumed: CPU and memory that scores assume beyond the pods' requests, in milli-CPU and bytes.
-        drawn: The matching terms of existing pods: the topology key, and their weight on each node. The weight of
-            anti-affinity is negative.
+        assumed: For each slot, the CPU (milli-CPU) and memory (bytes) scored beyond the pods' requests.
+        term_weights: The affinity and anti-affinity terms of existing pods that match the new pod. Each entry has a
+            topology key and the term's weights by slot. Anti-affinity weighs negative.
     """
 
     assumed: Mapping[int, tuple[int, int]]
-    drawn: tuple[tuple[str, Mapping[int, int]], ...]
+    term_weights: tuple[tuple[str, Mapping[int, int]], ...]
 
     def joined(self, other: "ScoreFacts") -> "ScoreFacts":
         """Add the facts of another source."""
@@ -55,7 +55,7 @@ class ScoreFacts(Struct, frozen=True):
         for slot, (cpu, memory) in other.assumed.items():
             before = assumed.get(slot, (0, 0))
             assumed[slot] = before[0] + cpu, before[1] + memory
-        return ScoreFacts(assumed, (*self.drawn, *other.drawn))
+        return ScoreFacts(assumed, (*self.term_weights, *other.term_weights))
 
 
 class Pods(View):
@@ -117,7 +117,7 @@ class Pods(View):
         return self._ask(Pods.lower, priority)
 
     def host_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
-        """The host ports in use, by slot."""
+        """The host ports in use on each node, by the node's slot."""
         return self._ask(Pods.host_ports)
 
     def claim_users(self, namespace: str, name: str) -> Counts:

@@ -64,7 +64,7 @@ class PodBatch(Struct, frozen=True):
 
 
 def are_attracted(batches: Sequence[PodBatch], gone: Sequence[Pod]) -> bool:
-    """Whether the placement of these batches may depend on the ``gone`` pods, because of required affinity.
+    """Whether required pod affinity may tie these batches to ``gone`` (deleted) pods.
 
     Source: interpodaffinity/filtering.go ``satisfyPodAffinity``.
     """

@@ -93,7 +93,12 @@ def as_stateful_set(
 
 
 def _is_reviewed(request: AdmissionRequest, meta: ObjectMeta, policy: Policy) -> bool:
-    """Whether the revision's data were already reviewed: before this update, or in its owner's template."""
+    """Whether this ControllerRevision needs no review.
+
+    It needs none if the update keeps its controller and labels, because its data cannot change. It also needs none
+    from a trusted sender, because the template of its owner was reviewed. Exception: an update that removes an
+    operator's object as owner always needs a review.
+    """
     old = None if request.old_object is None else read_meta(request.old_object)
     if old is not None and (old.controller, old.labels) == (meta.controller, meta.labels):
         return True

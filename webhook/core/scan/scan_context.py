@@ -85,9 +85,10 @@ def within_index(within: ScanContext, index: ReadOnlyIndex) -> ScanContext:
 def stands_for(
     kind: GroupKind, api_version: str, meta: ObjectMeta, embedded: tuple[EmbeddedKind, ...]
 ) -> OwnerReference | None:
-    """Return the controller whose objects this one stands for.
+    """Return the object's controller if it created the object, as a Deployment creates a ReplicaSet.
 
-    None if the object's kind has no template, or if the controller's kind makes no such objects.
+    None without a controller, for a kind without a pod template, and for a controller kind that does not create
+    objects of this kind.
     """
     owner = meta.controller
     if owner is None or not has_template(api_version, kind[1], embedded):

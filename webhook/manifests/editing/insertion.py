@@ -76,7 +76,7 @@ def _in_block_style(
 
 
 def _spec(text: str, root: ValuePosition, path: str) -> tuple[Span, ValuePosition]:
-    """The pod spec and its key. Raises UneditableError for an alias or a merge key."""
+    """The key of the pod spec, and the pod spec. Raises UneditableError for an alias or a merge key."""
     way = [*follow(root, path)]
     if not way or way[-1][2] or not way[-1][1].fields:
         raise UneditableError("the object has no pod spec")

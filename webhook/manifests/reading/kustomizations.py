@@ -65,7 +65,7 @@ def _needs(base: Path) -> Iterator[str]:
     for entry in _entries(value):
         if _URL.match(entry) or not (base / entry).exists():
             yield f"{file} names {entry}, which is not a local file"
-    yield from (f"{file} loads {text}" for text in _loaded(value) if _URL.match(text))
+    yield from (f"{file} loads {text}" for text in _referenced_files(value) if _URL.match(text))
 
 
 def patched_files(files: Iterable[str]) -> dict[str, TypeMeta | None]:
@@ -131,8 +131,11 @@ def _entries(value: Mapping[str, Json]) -> Iterator[str]:
         yield from (entry for entry in _list(value, name) if isinstance(entry, str) and "\n" not in entry)
 
 
-def _loaded(value: Mapping[str, Json]) -> Iterator[str]:
-    """Every other text that can name a file for kustomize."""
+def _referenced_files(value: Mapping[str, Json]) -> Iterator[str]:
+    """Yield the paths and URLs in all fields that `_entries` does not read.
+
+    These are patches, replacements, generators and openapi.
+    """
     yield from (entry for entry in _list(value, "patchesStrategicMerge") if isinstance(entry, str))
     for name in ("patches", "patchesJson6902", "replacements"):
         yield from (str(entry.get("path")) for entry in _dicts(value, name))

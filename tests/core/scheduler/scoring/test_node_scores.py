@@ -222,7 +222,7 @@ def test_terms_that_cannot_be_read_want_nobody():
     index.apply("ADDED", on("p", "a", affinity=liking((10, term("app=web")), (5, broken))))
     assert set(scored(index, pod(), NEIGHBOURS).values()) == {0}
     cycle, scoring, _ = judged(index, pod(affinity=liking((5, broken))))
-    assert scoring.drawn == ()
+    assert scoring.term_weights == ()
     assert not cycle.verdict().feasible
 
 
@@ -239,7 +239,7 @@ def test_an_entry_without_a_term_and_nodes_without_the_key_count_nothing():
 def test_pods_of_nodes_that_are_gone_draw_nobody():
     index = known(node("a", "z1"))
     index.apply("ADDED", on("gone", "nowhere", affinity=liking((10, term("app=web")))))
-    assert judged(index, pod())[1].drawn == ()
+    assert judged(index, pod())[1].term_weights == ()
 
 
 def test_the_best_nodes_are_those_with_the_highest_sum():

@@ -181,12 +181,13 @@ def _plan(seen: ObservedGroup, before: SpreadGroupStatus) -> _Planned:
 
 
 def _stays(seen: ObservedGroup, stored: StoredPlan, kept: PlanResult, fresh: PlanResult) -> bool:
-    """Whether to keep the stored plan although it is not proven.
+    """Whether to keep the stored plan although it is not proven to place all pods.
 
-    Keep it if the new plan is not proven either. Otherwise keep it if both hold:
-    - a workload or a pod has the stored fields but not the new fields,
-    - the stored plan can still fit, or the new plan moves pins.
-    Pods count too, because their workload can be of an unknown kind.
+    Keep it if the new plan is not proven either. Otherwise keep it if both are true:
+
+    - A workload or pod has the fields of the stored plan, but not those of the new plan. Pods are checked too, because
+      evenspread may not know the kind of their workload.
+    - The stored plan may still place all pods, or the new plan pins a shard to other zones.
     """
     if fresh.plan is None or not fresh.fits:
         return True

@@ -75,14 +75,14 @@ class ScoreTable:
         Source: interpodaffinity/scoring.go ``processExistingPod``; framework/types.go ``AddPod``.
         """
         slots = view.slots
-        drawn = (
+        term_weights = (
             (term.topology_key, {slots[node]: weight for node, weight in nodes.items() if node in slots})
             for term, nodes in self._terms.items()
             if term.in_namespace(namespace, namespace_labels) and term.selector.matches(labels)
         )
         return ScoreFacts(
             assumed={slots[node]: amounts for node, amounts in self._assumed.items() if node in slots},
-            drawn=tuple(term for term in drawn if term[1]),
+            term_weights=tuple(term for term in term_weights if term[1]),
         )
 
 

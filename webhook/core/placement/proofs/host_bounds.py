@@ -94,7 +94,10 @@ def _below(zone: Zone, level: int) -> int:
 
 
 def _least_gap(zone: Zone, level: int, max_skew: int) -> int:
-    """Return the fewest pods missing in the zone if one of its hosts stays at the level."""
+    """Return the fewest pods by which the zone stays below its maximum if one host stays at ``level``.
+
+    At the zone's maximum, each host is full or has ``level + max_skew`` pods.
+    """
     return min(
         (
             max_skew if cell.room is None else min(max_skew, cell.pods + cell.room - level)

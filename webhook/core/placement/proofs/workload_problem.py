@@ -206,7 +206,11 @@ def _own_in(term: Term, own: Selector | None, index: ReadOnlyIndex, namespace: s
 
 
 def _away(problem: Problem, index: ReadOnlyIndex, now: str) -> int:
-    """The nodes closed only by a cordon or a recent taint about their state."""
+    """The nodes that are only briefly unavailable, as a bit set.
+
+    No taint rejects the pod there except a cordon or a node state (such as not-ready). Its taint is less than an hour
+    old, or of unknown age.
+    """
     nodes, tolerations = problem.nodes, problem.pod.pod_spec.tolerations
     # Cordons without a taint. Cordons with taints follow.
     asked = nodes.unschedulable & ~sum(members for _, members in nodes.taint_classes)

@@ -44,15 +44,17 @@ _WEIGHTS: Mapping[str, int] = {
 
 
 class _ScoreFacts(Struct, frozen=True):
-    """All facts for the nodes' scores. ``drawn`` is the argument of `preferences.inter_pod_affinity`."""
+    """All facts for the nodes' scores. ``term_weights`` is the argument of `preferences.inter_pod_affinity`."""
 
     problem: Problem
     resources: tuple[ResourceUse, ...]
-    drawn: tuple[tuple[str, Counts], ...]
+    term_weights: tuple[tuple[str, Counts], ...]
 
 
 def take_scoring(index: ReadOnlyIndex, problem: Problem) -> _ScoreFacts | None:
-    """Copy the facts for scores of a current problem. None if the index lacks facts.
+    """Copy from the index the facts for the node scores of this pod. ``problem`` must come from the same index state.
+
+    None if the index keeps no facts for scores.
 
     Source: noderesources/fit.go ``PreScore``; interpodaffinity/scoring.go ``PreScore``.
     """
@@ -67,7 +69,7 @@ def take_scoring(index: ReadOnlyIndex, problem: Problem) -> _ScoreFacts | None:
         free, allocatable = index.nodes.amounts(name)
         assumed = {slot: amounts[number] for slot, amounts in facts.assumed.items()}
         resources.append(ResourceUse(free, allocatable, assumed, requested.get(name, 0), scored[number]))
-    return _ScoreFacts(problem, tuple(resources), (*_weighted_terms(problem, index), *facts.drawn))
+    return _ScoreFacts(problem, tuple(resources), (*_weighted_terms(problem, index), *facts.term_weights))
 
 
 def _weighted_terms(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, Counts], ...]:
@@ -110,7 +112,7 @@ def node_scores(scoring: _ScoreFacts, cycle: Cycle, feasible: int) -> Mapping[st
         NODE_AFFINITY: affinity,
         NODE_RESOURCES_FIT: least_allocated(scoring.resources, slots),
         POD_TOPOLOGY_SPREAD: scores(problem.soft, cycle.eligible, feasible) or {},
-        INTER_POD_AFFINITY: inter_pod_affinity(view, scoring.drawn, slots),
+        INTER_POD_AFFINITY: inter_pod_affinity(view, scoring.term_weights, slots),
         _BALANCED_ALLOCATION: balanced_allocation(scoring.resources, slots, problem.version),
     }
     return {

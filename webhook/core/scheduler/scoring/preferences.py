@@ -56,16 +56,17 @@ def _scaled_to_highest(scores: dict[int, int]) -> dict[int, int]:
 
 
 def inter_pod_affinity(
-    view: NodeView, drawn: Iterable[tuple[str, Mapping[int, int]]], feasible: Iterable[int]
+    view: NodeView, term_weights: Iterable[tuple[str, Mapping[int, int]]], feasible: Iterable[int]
 ) -> dict[int, int]:
     """Score nodes by the weights of pods in their domains. The scores are by slot, and scaled.
 
-    ``drawn`` has for each topology key the weights of pods by slot. A weight counts for every node of the pod's domain.
+    ``term_weights`` has for each topology key the weights of pods by slot. A weight counts for every node of the pod's
+    domain.
 
     Source: interpodaffinity/scoring.go ``processTerm``, ``Score``, ``NormalizeScore``.
     """
     by_key: dict[str, dict[int, int]] = {}
-    for key, weights in drawn:
+    for key, weights in term_weights:
         domains, sums = view.column(key).domain_of, by_key.setdefault(key, {})
         for slot, weight in weights.items():
             sums[domains[slot]] = sums.get(domains[slot], 0) + weight
