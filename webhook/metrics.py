@@ -56,7 +56,7 @@ _COUNTERS = {
         "outcome",
     ),
     "admission_refusals": (
-        "Requests refused with a 4xx status, and unread reviews (408, 413, 429) answered by tooLarge.",
+        "Requests refused with a 4xx status. Reviews not read (408, 413, 429) count too, and get tooLarge's answer.",
         "status",
     ),
 }

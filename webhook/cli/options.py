@@ -255,7 +255,7 @@ _RESULTS = (
         "-v",
         "--verbose",
         is_flag=True,
-        help="List every file of a note. In text output, also list the rules that were not evaluated.",
+        help="Name all files with the same note. In text output, also list the rules that were not evaluated.",
     ),
 )
 

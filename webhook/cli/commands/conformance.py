@@ -28,7 +28,7 @@ _MAX_CHARS = 400  # of a value; a verdict on many nodes is long
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def conformance(*, files: tuple[Path, ...], kube_version: KubernetesVersion | None, output: str) -> None:
-    """Decide the cases in vector files, and list the differences from Kubernetes' own answers.
+    """Run evenspread on recorded cases (vector files), and list where its answer differs from Kubernetes'.
 
     FILE is JSON Lines, plain or gzip, as described in conformance/README.md. Unsupported kinds are listed and never
     count as agreeing.

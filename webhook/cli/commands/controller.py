@@ -101,7 +101,7 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
     type=click.FloatRange(0),
     default=6.0,
     show_default=True,
-    help="Time from a rollout of that Deployment until this replica is ready.",
+    help="Seconds from a rollout of the webhook's Deployment until this controller replica reports ready.",
 )
 @option("--lease", type=OBJECT_NAME, metavar="NAMESPACE/NAME", help="Lease that elects the active replica.")
 @option("--scan/--no-scan", default=False, help="Scan the running workloads of the cluster.")

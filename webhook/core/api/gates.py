@@ -88,21 +88,21 @@ LOCAL_VOLUMES_NAME_NODES = Gate(
 )
 VOLUME_AFFINITY_REASON = Gate(
     _1_33,
-    "the reason for a volume on other nodes is `node(s) didn't match PersistentVolume's node affinity`; before"
+    "the reason for a volume on other nodes is `node(s) didn't match PersistentVolume's node affinity`. Before:"
     " `node(s) had volume node affinity conflict`",
     "kubernetes v1.32.0 and v1.33.0 `volumebinding/binder.go`",
     case="1.31/answers.jsonl.gz#filters-20261121-65",
 )
 CLAIM_IN_USE_REASON = Gate(
     _1_34,
-    "the reason for a ReadWriteOncePod claim in use is `node(s) unavailable due to PersistentVolumeClaim with …`;"
-    " before `node has pod using PersistentVolumeClaim with the same name and …`",
+    "the reason for a ReadWriteOncePod claim in use is `node(s) unavailable due to PersistentVolumeClaim with …`."
+    " Before: `node has pod using PersistentVolumeClaim with the same name and …`",
     "kubernetes v1.33.0 and v1.34.0 `volumerestrictions/volume_restrictions.go`",
     case="1.31/answers.jsonl.gz#filters-20261121-93",
 )
 FIT_IS_UNRESOLVABLE = Gate(
     _1_34,
-    "a node that could never have enough of a resource is UnschedulableAndUnresolvable; before Unschedulable",
+    "a node that could never have enough of a resource is UnschedulableAndUnresolvable. Before: Unschedulable",
     "kubernetes v1.33.0 and v1.34.0 `noderesources/fit.go` fitsRequest",
     case="1.31/answers.jsonl.gz#filters-20261121-505",
 )
@@ -123,7 +123,7 @@ VALIDATES_STATEFUL_SETS = Gate(
 )
 SHOWS_JSON = Gate(
     _1_34,
-    "values of named types (whenUnsatisfiable, policies, operators) are shown as JSON; before in Go syntax. They"
+    "values of named types (whenUnsatisfiable, policies, operators) are shown as JSON. Before: in Go syntax. They"
     " differ only for `<`, `>`, `&` and unprintable characters",
     "apimachinery v0.33.0 and v0.34.0 `field/errors.go`",
     case="1.33/answers.jsonl.gz#mutate-args-904-198",
@@ -137,7 +137,7 @@ POD_LEVEL_RESOURCES = Gate(
 )
 MATCHES_ATTRIBUTES_CLASS = Gate(
     _1_34,
-    "claims and free volumes must have the same volume attributes class; before, a volume with a class never matched,"
+    "claims and free volumes must have the same volume attributes class. Before: a volume with a class never matched,"
     " and a claim with a class was an error",
     "gate VolumeAttributesClass; component-helpers v0.33.13 `storage/volume/pv_helpers.go` FindMatchingVolume",
 )
@@ -149,7 +149,8 @@ SHORT_TAINT_REASON = Gate(
 )
 NAMES_EMBEDDED_FIELDS = Gate(
     _1_35,
-    "decoding errors name embedded structs: `spec.volumes.VolumeSource.emptyDir`; before `spec.volumes.emptyDir`",
+    "decoding errors name embedded structs, as in `spec.volumes.VolumeSource.emptyDir`. Before:"
+    " `spec.volumes.emptyDir`",
     "sigs.k8s.io/json v0.0.0-20241014173422 and v0.0.0-20250730193827 `encoding/json/decode.go`",
 )
 SCHEME_LINE_110 = Gate(
@@ -172,7 +173,7 @@ SCHEME_LINE_110_AGAIN = Gate(
 )
 FINDS_CLAIMS_BY_LISTER = Gate(
     _1_35,
-    "the reason for a claim that VolumeBinding cannot get is `persistentvolumeclaims … not found`; before `could not"
+    "the reason for a claim that VolumeBinding cannot get is `persistentvolumeclaims … not found`. Before: `could not"
     " find v1.PersistentVolumeClaim …`",
     "kubernetes v1.34.0 and v1.35.0 `volumebinding/binder.go`, `util/assumecache`",
     case="1.33/answers.jsonl.gz#odd-filters-905-40",
@@ -184,7 +185,7 @@ DYNAMIC_ARGS = Gate(
 )
 LABEL_KEYS_IN_BYTES = Gate(
     _1_35,
-    '"valid label key" and "bytes"; before "qualified name" and "characters"',
+    '"valid label key" and "bytes". Before: "qualified name" and "characters"',
     "apimachinery v0.34.0 `util/validation` and v0.35.0 `api/validate/content`",
     case="1.31/answers.jsonl.gz#args-20261121-98",
 )

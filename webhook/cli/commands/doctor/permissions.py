@@ -102,7 +102,7 @@ def _judged(facts: InstallationFacts, role: _Role) -> Diagnosis:
 
 
 def _rules(facts: InstallationFacts, account: str, user: str) -> tuple[Object, ...]:
-    """The account's rules in cluster roles, bound to its name or one of its groups."""
+    """The rules of the ClusterRoles bound to the account by name or by group."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{facts.namespace}", "system:authenticated")
 
     def is_account(subject: Object) -> bool:

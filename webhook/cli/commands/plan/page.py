@@ -76,7 +76,10 @@ def _group(target: PlannedGroup, paint: Paint) -> Iterator[str]:
 
 
 def _present_fields(answer: PlanAnswer, paint: Paint) -> Iterator[str]:
-    """Yield the result of the templates' own fields, or of the caps as maxSkew."""
+    """Yield the lines on the outcome without the plan.
+
+    It is simulated with the templates' own constraints, or else with each cap as maxSkew.
+    """
     outlook, title = answer.seen, "the fields of the templates" if answer.own else "the caps used as maxSkew"
     if outlook is None:
         yield "no cap is enforced\n"

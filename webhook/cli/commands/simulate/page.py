@@ -71,7 +71,7 @@ def _room(answer: SimulationAnswer) -> Iterator[str]:
         nodes = f"{plural(added.nodes, 'empty node')} like {one_line(added.like, _NAME)}"
         texts.append(f"{nodes}{f' in {together(where)}' if where else ''}")
     if texts:
-        capacity = " (this cluster can add nodes, so the cause is capacity)" if answer.grows else ""
+        capacity = " (this cluster can add nodes, so the pods wait for capacity only)" if answer.grows else ""
         yield f"add {together(texts)}{capacity}"
     if answer.preempts is not None:
         yield f"preempt {plural(answer.preempts, 'pod')} of lower priority (the scheduler does this itself)"

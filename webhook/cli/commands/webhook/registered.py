@@ -34,7 +34,7 @@ _READY_SECONDS = 60.0  # enough to list a large cluster
 
 
 class Cluster:
-    """The cluster in a kubeconfig, and this machine's address for its API server.
+    """A kubeconfig's cluster, and the address at which its API server reaches this machine.
 
     Raises CommandError with exit code 4.
     """

@@ -246,7 +246,10 @@ def _alternative_terms(placed: Placed, ground: UsableNodes) -> Iterator[Finding]
 
 
 def _narrowed(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
-    """Find pods selecting nodes by the topologyKey or by matchFields. Karpenter then counts other nodes."""
+    """Find pods that select nodes by the topologyKey or by matchFields.
+
+    For such pods, Karpenter and kube-scheduler count different nodes.
+    """
     constraint, spec = placed.constraint, ground.spec
     key, column = constraint.topology_key or "", ground.view.column(constraint.topology_key or "")
     keys = {*(spec.node_selector or ())}

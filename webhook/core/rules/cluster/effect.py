@@ -64,8 +64,8 @@ DEFAULTS_LOST = _note(
     id="system-defaults-lost",
     title="declaring a constraint turns off the scheduler's default spreading",
     why=(
-        "By default, kube-scheduler prefers to spread pods over nodes and zones. It skips pods with constraints. If "
-        "you declare only a zone constraint, all your pods of a zone can be on one node."
+        "By default, kube-scheduler prefers to spread pods without constraints over nodes and zones. If you declare "
+        "only a zone constraint, all your pods of a zone can be on one node."
     ),
 )
 NO_EFFECT = _note(

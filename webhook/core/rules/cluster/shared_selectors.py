@@ -89,9 +89,9 @@ TOO_WIDE = Rule(
     mode=Mode.AUDIT,
     why=(
         "The scheduler spreads the sum of all matched pods. If it includes pods of another workload, all your pods can "
-        "be in one zone although the sum is even. The rule warns if such pods currently change the nodes open to your "
-        "next pod, and their workload has no constraint over the same key. `check` also compares workloads of one file "
-        "and namespace without pods in the cluster."
+        "be in one zone although the sum is even. The rule warns if your constraint is hard, the other workload has no "
+        "constraint over the same key, and without its pods other nodes would admit your next pod. `check` also "
+        "compares workloads without pods in one file and namespace."
     ),
     ask=evaluate,
     needs=(Need.PODS,),

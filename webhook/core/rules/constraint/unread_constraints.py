@@ -133,9 +133,10 @@ UNREAD = Rule(
     mode=Mode.WARN,
     why=(
         "Constraints in a wrong place or under a misspelt name reach no pod, and kubectl refuses the object. The same "
-        "holds for a kind that no API server has. If only evenspread does not know the kind, your constraints may "
-        "work, but evenspread cannot check them. Add the kind to `workloads` in the configuration. In values of a "
-        "chart (values file, HelmRelease, Application), a misspelt name is a finding, because Helm drops unused values."
+        "holds for a kind that no API server has. If only your API server knows the kind, your "
+        "constraints may work, but evenspread cannot check them. Add the kind to `workloads` in the configuration. In "
+        "values of a chart (values file, HelmRelease, Application), a misspelt name is a finding, because Helm drops "
+        "unused values."
     ),
     ask_written=evaluate,
 )

@@ -38,7 +38,7 @@ def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | No
     if few and not constraint.hard and _shares_a_domain(placed, own) and counts_own_pods_only(constraint.selector, own):
         return (
             f"has no effect: pod affinity keeps the pods in one {noun}",
-            f"pods that must share {with_article(noun)} cannot spread, and ScheduleAnyway does not require it",
+            f"pods that must share {with_article(noun)} cannot spread, and ScheduleAnyway is only a preference",
         )
     if _is_apart(placed):
         beyond = "" if constraint.topology_key == HOSTNAME else "; it only keeps pods off nodes without the label"

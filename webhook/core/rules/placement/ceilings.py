@@ -51,12 +51,12 @@ def _tainted(case: TemplateUnderRule) -> Iterator[Finding]:
 
 TAINTED = PlacementRule(
     id="tainted-nodes-counted",
-    title="tainted nodes count as almost empty and cap the other zones or nodes",
+    title="tainted nodes count as nearly empty domains and limit the others",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
         "With `nodeTaintsPolicy: Ignore`, the default, a domain of untolerated nodes still counts, usually with 0 "
-        "pods. Every other domain can then hold only maxSkew pods more. The rule warns if this caps your replicas."
+        "pods. Every other domain can then hold only maxSkew pods more. It is a finding if this caps your replicas."
     ),
     of_template=_tainted,
     concerns=counts_tainted_nodes,
