@@ -13,6 +13,7 @@ PAGES = (
     *sorted((ROOT / "docs" / "examples").glob("*.md")),
     ROOT / "docs" / "first-hour" / "README.md",
     ROOT / "docs" / "start" / "first-check.md",
+    ROOT / "docs" / "cli" / "check.md",
 )
 SHOWN = re.compile(
     r"```\n\$ evenspread (?P<command>(?:simulate|plan|check|audit|explain|test) .*)\n"

@@ -15,11 +15,12 @@ from e2e.test_switches import NAMESPACE
 from e2e.waiting import eventually
 
 HEAD = """\
-# A Redis cluster, from its ConfigMap on
+# Plan a Redis cluster from its ConfigMap
 
 `make transcript` runs these commands in a new cluster and writes this page. The control plane is real, with twelve
-fake nodes in three zones, and evenspread's pods are processes from the image. It waits for the pods and the status
-after each step. [Groups](groups.md) explains the commands. [The next part](redis-changes.md) changes the cluster.
+fake nodes in three zones. evenspread runs from its image, as plain processes. The script waits for the pods and the
+status after each step. [Groups](groups.md) explains the commands. [The next part](redis-changes.md) changes the
+cluster.
 
 <!-- run by: tests/e2e/redis_walk.py -->
 """
@@ -174,7 +175,7 @@ def grown_again(terminal: Terminal, cluster: Cluster) -> None:
     terminal.begin(CHANGES)
     terminal.say(
         "## Grow to ten shards\n\nTwenty pods need more than one pod on some of the twelve nodes, so the"
-        " templates change. All five running shards restart at once, each one pod at a time. If your database"
+        " templates change. All five running shards restart at the same time, each pod by pod. If your database"
         " cannot bear this, apply the shards one by one."
     )
     terminal.type(
@@ -192,7 +193,7 @@ def shrunk(terminal: Terminal, cluster: Cluster) -> None:
     terminal.say(
         "## Shrink to five shards\n\nBefore you delete a shard, move its slots to other shards: evenspread knows"
         " pods and zones, not your data. Then delete the shards, and change the numbers last. If you change the"
-        " numbers first, you get an alarm about twenty pods under caps for ten. Nothing breaks."
+        " numbers first, twenty pods break caps for ten, and you get an alarm. No pod is deleted."
     )
     terminal.type(
         "kubectl -n shop delete sts redis-5 redis-6 redis-7 redis-8 redis-9",
