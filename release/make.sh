@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Everything that a release publishes, into dist/release: wheel, source archive, chart, image with what is in it and what
-# made it, checksums. The same commit gives the same bytes.
+# Everything that a release publishes, into dist/release: wheel, source archive, the command line as one file for each
+# platform, its archives and manifest for krew, chart, image with what is in it and what made it, checksums. The same
+# commit gives the same bytes.
 #
-#   release/make.sh            what `make dist` runs, after `make image`
+#   release/make.sh [PLATFORM...]     what `make dist` runs, after `make image`; linux-amd64 for a single platform's file
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,6 +19,7 @@ plain=(--format=ustar --sort=name --mtime="@$seconds" --owner=0 --group=0 --nume
 cp dist/wheel/*.whl "$made" # the one that is in the image
 .venv/bin/python -m hatchling build -t sdist -d "$made" >/dev/null
 tar "${plain[@]}" -cf - -C charts evenspread | gzip -9n >"$made/evenspread-$version.tgz"
+.venv/bin/python -m release.pyz.build dist/wheel/*.whl "$made" "$@"
 image=$made/evenspread-$version-image-$architecture
 tar "${plain[@]}" -cf "$image.oci.tar" -C dist/image/layout .
 cp dist/image/sbom.spdx.json "$image.spdx.json"

@@ -1,12 +1,16 @@
 """The release: its workflow asks for no more than it needs, and what its scripts refuse."""
 
+import platform
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
+
+from release.pyz.build import krew_manifest, zipapp
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / ".github" / "workflows" / "release.yml").read_text()
@@ -129,3 +133,64 @@ def test_what_two_machines_make_differently_is_refused(tmp_path):
     one, other = made(tmp_path / "a", wheel="w"), made(tmp_path / "b", wheel="v")
     done = run("release/gather.sh", str(tmp_path / "all"), one, other)
     assert (done.returncode, "is not what another machine has made" in done.stderr) == (1, True)
+
+
+def test_the_workflow_of_visitors_runs_what_we_run_and_may_only_read():
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    workflow = yaml.safe_load(text)
+    checkout, *others = workflow["jobs"]["run"]["steps"]
+
+    assert workflow["permissions"] == {"contents": "read"}
+    assert checkout in [step for job in JOBS.values() for step in job["steps"]]
+    assert [step["run"].split()[-1] for step in others][-1] == ".ci/run"
+
+
+# -- the command line as one file
+
+MACHINE = f"{platform.system()}-{platform.machine()}"
+THIS = f"cp{sys.version_info.major}{sys.version_info.minor}"
+SAYS_HELLO = b"def run():\n    print('hello')\n"
+
+
+@pytest.mark.parametrize(
+    ("made_for", "files", "expected"),
+    [
+        pytest.param(MACHINE, {"common/evenspread.py": SAYS_HELLO, f"{THIS}/x.so": b""}, "hello\n", id="fits"),
+        pytest.param(
+            "Plan9-mips",
+            {"common/evenspread.py": SAYS_HELLO, f"{THIS}/x.so": b""},
+            f"one.pyz is for Plan9-mips, and this machine is {MACHINE}: download its file\n",
+            id="another machine",
+        ),
+        pytest.param(
+            MACHINE,
+            {"common/evenspread.py": SAYS_HELLO, "cp30/x.so": b"", "cp31/x.so": b""},
+            f"one.pyz needs one of the Pythons cp30, cp31, and this is {THIS}\n",
+            id="another Python",
+        ),
+    ],
+)
+def test_the_single_file_says_where_it_runs(tmp_path, made_for, files, expected):
+    file = tmp_path / "one.pyz"
+    file.write_bytes(zipapp(files, made_for))
+    done = subprocess.run(  # noqa: S603 our own file
+        [sys.executable, "-I", file], capture_output=True, text=True, check=False, env={"HOME": str(tmp_path)}
+    )
+    assert done.stdout + done.stderr == expected
+
+
+def test_the_single_file_is_the_same_for_the_same_packages():
+    assert zipapp({"common/a.py": b"1"}, MACHINE) == zipapp({"common/a.py": b"1"}, MACHINE)
+    assert zipapp({"common/a.py": b"1"}, MACHINE) != zipapp({"common/a.py": b"2"}, MACHINE)
+
+
+def test_the_manifest_for_krew_names_each_archive():
+    manifest = yaml.safe_load(krew_manifest("1.2.3", {"linux-amd64": b"a", "darwin-arm64": b"b"}))
+
+    assert manifest["spec"]["version"] == "v1.2.3"
+    assert [
+        (each["selector"]["matchLabels"], each["uri"].rpartition("/")[2]) for each in manifest["spec"]["platforms"]
+    ] == [
+        ({"os": "linux", "arch": "amd64"}, "evenspread-1.2.3-linux-amd64.zip"),
+        ({"os": "darwin", "arch": "arm64"}, "evenspread-1.2.3-darwin-arm64.zip"),
+    ]

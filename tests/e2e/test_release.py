@@ -3,7 +3,10 @@
 import json
 import os
 import pathlib
+import platform
+import shutil
 import subprocess
+import sys
 
 import pytest
 import yaml
@@ -12,6 +15,8 @@ from server.conftest import eventually
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 VERSION = yaml.safe_load((REPOSITORY / "charts" / "evenspread" / "Chart.yaml").read_text())["version"]
+PLATFORM = {"x86_64": "linux-amd64", "aarch64": "linux-arm64"}[platform.machine()]
+PYTHON = pathlib.Path(sys.base_prefix) / "bin" / "python3"
 SET = ("--set", "certificates.mode=certManager")
 
 
@@ -25,13 +30,18 @@ def said(*command, **environment):
 
 @pytest.fixture(name="made", scope="module")
 def _made():
-    said("release/make.sh")
+    said("release/make.sh", PLATFORM)
     return REPOSITORY / "dist" / "release"
 
 
+@pytest.fixture(name="tools", scope="module")
+def _tools():
+    return pathlib.Path(said("release/tools.sh"))
+
+
 @pytest.fixture(name="crane", scope="module")
-def _crane():
-    return f"{said('release/tools.sh')}/crane"
+def _crane(tools):
+    return str(tools / "crane")
 
 
 @pytest.fixture(name="registry", scope="module")
@@ -78,3 +88,51 @@ def test_the_chart_is_pushed_as_it_was_packed_and_pulled_by_who_installs_it(made
     assert (tmp_path / packed.name).read_bytes() == packed.read_bytes()
     assert f"version: {VERSION}" in said(str(helm), "show", "chart", str(packed))
     assert said(str(helm), "template", str(packed), *SET) == said(str(helm), "template", "charts/evenspread", *SET)
+
+
+# -- what users install, each in an environment with nothing else
+
+
+def finds_the_mistake(*command, home):
+    """Whether a check of the example prints its finding."""
+    done = subprocess.run(
+        [*command, "check", "examples/rejected.yaml"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"HOME": str(home), "PATH": f"{PYTHON.parent}:/usr/bin:/bin"},
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    return done.stdout.startswith("examples/rejected.yaml:12:9: high max-skew (kube-apiserver refuses it)\n")
+
+
+def test_the_single_file_runs_with_python_alone(made, tmp_path):
+    file = made / f"evenspread-{VERSION}-{PLATFORM}.pyz"
+
+    assert finds_the_mistake(file, home=tmp_path)
+    [packages] = (tmp_path / ".cache" / "evenspread").iterdir()
+    was = packages.stat()
+    assert finds_the_mistake(file, home=tmp_path)  # from the same folder, which stays as it was
+    assert (list(packages.parent.iterdir()), packages.stat().st_mtime_ns) == ([packages], was.st_mtime_ns)
+
+
+def test_the_wheel_is_installed_by_pip(made, tmp_path):
+    [wheel] = made.glob("*.whl")
+    said(str(PYTHON), "-m", "venv", str(tmp_path))
+    said(str(tmp_path / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", str(wheel))
+
+    assert finds_the_mistake(tmp_path / "bin" / "evenspread", home=tmp_path)
+
+
+def test_krew_installs_the_plugin(made, tools, tmp_path):
+    archive = made / f"evenspread-{VERSION}-{PLATFORM}.zip"
+    root = {"KREW_ROOT": str(tmp_path / "krew"), "HOME": str(tmp_path)}
+    said(str(tools / "krew"), "install", f"--manifest={made / 'krew.yaml'}", f"--archive={archive}", **root)
+
+    assert finds_the_mistake(tmp_path / "krew" / "bin" / "kubectl-evenspread", home=tmp_path)
+    shutil.rmtree(tmp_path / "krew")
+    changed = tmp_path / archive.name
+    changed.write_bytes(archive.read_bytes() + b"x")
+    with pytest.raises(AssertionError, match="checksum does not match"):
+        said(str(tools / "krew"), "install", f"--manifest={made / 'krew.yaml'}", f"--archive={changed}", **root)
