@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
@@ -284,8 +285,7 @@ def test_it_ends_with_who_started_it(tmp_path):
 
 
 def listens(server):
-    with contextlib.suppress(OSError):
-        server.connect(timeout=1).close()
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 1):
         return True
     return False
 
