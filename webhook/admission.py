@@ -148,11 +148,11 @@ def answer(  # noqa: PLR0913 each differs between requests
         engine: The policy and the cluster.
         today: An ISO date (UTC).
         now: An ISO time (UTC).
-        budget: Its clock is `time.perf_counter`. Without a search, the decision can be that the object is costly.
-        waited: If false, the decision may name an awaited object. Do not send such an answer, or the answer that the
-            object is costly.
-        unread_for: Why the request has only an envelope (`core.review.review.decide_unread`).
-        asking: Reads the index from another thread, while events change it.
+        budget: The time limit, on the clock `time.perf_counter`. If it forbids searches, the answer may be `costly`.
+        waited: If false, the decision may name an awaited object. Judge the request again instead of sending such
+            an answer, or a `costly` answer.
+        unread_for: Why the request has no objects: its body was not read (`core.review.review.decide_unread`).
+        asking: Reads the index from a thread other than its owner.
     """
 
     def decide() -> Decision:

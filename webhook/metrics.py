@@ -79,7 +79,7 @@ _FIGURES = {
 
 
 class _Watched(Protocol):
-    """A `WatchState`: the resource, and a value for each row of `_FIGURES`."""
+    """A `WatchState`, without an import of its module: the resource, and a value for each row of `_FIGURES`."""
 
     @property
     def resource(self) -> str: ...

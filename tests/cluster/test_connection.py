@@ -158,7 +158,7 @@ def test_a_watch_that_breaks_off_is_one_line(plain, tmp_path):
         return True
 
     plain.strike("any", killed)
-    message = "^the connection ended in the middle of an answer$"
+    message = "^the connection ended in the middle of the API server's response$"
     with pytest.raises(ClusterError, match=message), server(plain, tmp_path).open("/") as stream:
         for _ in stream.lines():
             pass
@@ -209,7 +209,7 @@ def test_a_line_without_end_is_not_kept(plain, tmp_path):
         return True
 
     plain.strike("any", endless)
-    message = "^a line has more than 16777216 bytes$"
+    message = "^a watch event has more than 16777216 bytes$"
     with pytest.raises(ClusterError, match=message), server(plain, tmp_path).open("/") as stream:
         for _ in stream.lines():
             pass

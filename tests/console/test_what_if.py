@@ -115,7 +115,7 @@ def test_a_live_page_does_not_ask_again_by_itself(browse):
 def test_a_question_is_ended_when_its_time_is_over():
     with pytest.raises(NoAnswer) as refused:
         Simulator(OPTIONS, WorkerLimits(seconds=0.01)).answer(CHANGE)
-    assert str(refused.value) == "The answer takes longer than 0.01 s. The command line has no limit."
+    assert str(refused.value) == "The simulation takes longer than 0.01 s. The command line has no limit."
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,8 @@ def test_where_too_little_memory_is_left_nothing_is_begun(tmp_path):
     with pytest.raises(NoAnswer) as refused:
         Simulator(OPTIONS, WorkerLimits(cgroup=tmp_path)).answer(CHANGE)
     assert str(refused.value) == (
-        "This container's limit leaves too little memory for it: 95 MiB. Raise it, or ask on the command line."
+        "The memory limit of this container leaves too little for the simulation: 95 MiB. "
+        "Raise the limit, or run the command in a terminal."
     )
 
 
@@ -158,7 +159,7 @@ def test_a_question_that_needs_too_much_memory_is_ended():
     limits = WorkerLimits(most_bytes=8 * MIB, least_bytes=0, seconds=300.0)
     with pytest.raises(NoAnswer) as refused:
         Simulator(OPTIONS, limits).answer(CHANGE)
-    assert str(refused.value) == "The answer needs more memory than this container has left."
+    assert str(refused.value) == "The simulation needs more memory than this container has left."
 
 
 def test_one_is_answered_at_a_time():
@@ -177,7 +178,7 @@ def test_one_is_answered_at_a_time():
     began.wait(10)
     with pytest.raises(NoAnswer) as refused:
         simulator.answer(change)
-    assert str(refused.value) == "Another question is being answered. Try again in a moment."
+    assert str(refused.value) == "Another what-if question is being answered. Try again in a moment."
     go_on.set()
     first.join()
     assert answers == [{"name": "web"}]
@@ -194,7 +195,13 @@ def test_one_is_answered_at_a_time():
             "^snapshot x: no nodes known$",
             id="what it says last",
         ),
-        pytest.param(-9, b"", b"", "^The answer needs more memory than this container has left.$", id="nothing"),
+        pytest.param(
+            -9,
+            b"",
+            b"",
+            "^The simulation needs more memory than this container has left.$",
+            id="nothing",
+        ),
         pytest.param(0, b"[", b"", "memory", id="half an answer"),
         pytest.param(0, b"{}" + b" " * 5_000_000, b"", "memory", id="an answer without end"),
     ],

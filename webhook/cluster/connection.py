@@ -40,7 +40,7 @@ _PAGE_BYTES = 32 * 1024 * 1024
 # An error is a Status of some hundred bytes, or a proxy's page.
 _STATUS_BYTES = 64 * 1024
 _FINE = (200, 201, 202)
-_BROKEN_OFF = "the connection ended in the middle of an answer"
+_BROKEN_OFF = "the connection ended in the middle of the API server's response"
 
 
 class ApiResponse(Struct, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ class Stream:
         return data
 
     def lines(self) -> Iterator[list[bytes]]:
-        """Yield the complete lines of each chunk. Raises SilenceError, and ClusterError for an oversized line."""
+        """Yield the complete lines of each chunk. Raises SilenceError, or ClusterError for an oversized line."""
         parts: list[bytes] = []  # parts of an incomplete line; joined once, since it may have some megabytes
         size = 0
         for chunk in self._chunks():
@@ -91,7 +91,7 @@ class Stream:
             parts.append(end)
             size += len(end)
             if size > _LINE_BYTES:
-                raise ClusterError(f"a line has more than {_LINE_BYTES} bytes")
+                raise ClusterError(f"a watch event has more than {_LINE_BYTES} bytes")
             if more:
                 *whole, rest = more
                 yield [b"".join(parts), *whole]
@@ -161,14 +161,14 @@ class ApiServer:
 
     @contextlib.contextmanager
     def open(self, path: str, *, silence_seconds: float = _SECONDS) -> Iterator[Stream]:
-        """Request a list or a watch. The caller reads the stream within the block."""
+        """Request a list or a watch, to be read within a ``with`` block. Raises RefusedError."""
         with self._exchange("GET", path, None, {}, silence_seconds) as response:
             if response.status != 200:
                 raise _refused(response)
             yield Stream(response)
 
     def renew(self, seen: int) -> None:
-        """Read the credentials again after a refusal. ``seen`` is `renewals` before the refused request."""
+        """Read the credentials again after a 401. ``seen`` is `renewals` before the refused request."""
         with self._lock:
             if seen != self.renewals:
                 return  # another thread has renewed them

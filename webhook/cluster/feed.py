@@ -1,6 +1,6 @@
 """Mirror the live cluster: a reflector thread for each kind, all into a single index.
 
-    reflector's thread: decodes, hands over, waits   ->   event loop: a millisecond of steps, other work, next steps
+    reflector's thread: decodes events, passes them on, waits   ->   event loop: applies them, a millisecond at a time
 
 In the webhook, the event loop applies changes between reviews. So a review sees a single moment, and needs no lock. The
 reflector waits until its batch is applied, so each kind has a single pending batch in memory. If the API server is
@@ -97,7 +97,7 @@ class Waiters:
 
     @contextlib.contextmanager
     def expecting(self, awaited: Awaited, wake: Callable[[], None]) -> Iterator[None]:
-        """Call ``wake`` after every event of this object, within the block. It must neither block nor raise."""
+        """Call ``wake`` after every event of this object, within the block. ``wake`` must neither block nor raise."""
         key = (group_kind(awaited.api_version, awaited.kind), awaited.namespace, awaited.name)
         self._waiters.setdefault(key, []).append(wake)
         try:
@@ -191,7 +191,7 @@ class Feed:
 
     @property
     def age(self) -> float:
-        """The age of the oldest required kind, in seconds. Infinite before all are listed."""
+        """Seconds since all required kinds were last known to be complete. Infinite before their first lists."""
         return max((reflector.age for reflector in self._reflectors if reflector.required), default=0.0)
 
     def watch_states(self) -> tuple[WatchState, ...]:
@@ -249,7 +249,7 @@ class Feed:
             self._pace.wait(seconds)
 
     def _read_version(self) -> float:
-        """Request the API server's release. Returns the seconds until the next request, or 0 without an answer."""
+        """Request the API server's release. Returns the seconds until the next request, or 0 for a retry soon."""
         try:
             status, answer = self._server.request("GET", "/version")
         except ClusterError:

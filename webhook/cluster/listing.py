@@ -88,7 +88,7 @@ class Paging:
         return self._server.open(self.path(**query), silence_seconds=silence_seconds)
 
     def body(self, stream: Stream) -> bytes:
-        """Return the page of the stream. After an oversized page, the next request is for a single object."""
+        """Return the page in the stream. If it is too long, limit the next request to a single object, and raise."""
         try:
             body = stream.body()
         except TooLongError:
@@ -144,7 +144,7 @@ class Pause(Struct, frozen=True):
 
 
 class ListedPage(Struct, frozen=True):
-    """A page of a list, in JSON. ``of`` is the type of its items, and ``first`` marks a start or restart."""
+    """A page of a list. ``of`` is the type of its JSON items. ``first`` marks the start or restart of the list."""
 
     resource: str
     items: tuple[Raw, ...]
@@ -169,7 +169,7 @@ def list_objects(
     progress: Callable[[int], None] = lambda _objects: None,
     pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Listing[_Kept]:
-    """List a kind, and return the results of ``keep``. ``progress`` gets the number of objects of each page."""
+    """List a kind. Returns ``keep(object)`` for each object. ``progress`` gets the number of objects of each page."""
     values, title = list[_Kept](), resource.title
     try:
         for page in list_pages(server, resource, pause=pause):

@@ -22,14 +22,14 @@ _Kept = TypeVar("_Kept")
 _LOST: Mapping[str, str] = {
     "nodes": "rules about nodes and domains are not evaluated",
     "pods": "rules about running pods are not evaluated",
-    "namespaces": "namespace labels select no ceiling and no override",
+    "namespaces": "the ceiling and overrides ignore namespace labels",
     "services": "defaults get no selectors from Services",
     "horizontalpodautoscalers": "replicas are those of the workload, not the autoscaler's maximum",
 }
 
 
 class UnreadableClusterError(Exception):
-    """An unreadable cluster. The text is a single line. ``silent`` means no answer at all."""
+    """The cluster cannot be read. The text is a single line. ``silent`` marks an API server without an answer."""
 
     def __init__(self, message: str, *, silent: bool = False) -> None:
         super().__init__(message)
@@ -41,8 +41,8 @@ class LiveCluster(Struct, frozen=True, kw_only=True):
 
     Attributes:
         source: Its name in messages: ``cluster prod``.
-        namespace: Default for manifests without a namespace.
-        release: The server's stated release, or empty.
+        namespace: The namespace for manifests without one.
+        release: The API server's release as it states it, or empty.
     """
 
     server: ApiServer
@@ -52,7 +52,7 @@ class LiveCluster(Struct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> KubernetesVersion | None:
-        """The minor release. None if it is not supported."""
+        """The API server's minor release. None if evenspread does not support it."""
         try:
             return parse_version(self.release)
         except ValueError:
@@ -99,7 +99,7 @@ def left_out_line(kind: str | None, value: ApiObject, why: str) -> str:
 
 
 def undecodable_line(kind: str | None, value: Raw | bytes | Mapping[str, object], why: str) -> str:
-    """Return the line about an undecodable object."""
+    """Return `left_out_line` for an undecodable object."""
     return _left_out(kind, decoded_name(value if isinstance(value, Raw | bytes) else msgspec.json.encode(value)), why)
 
 

@@ -15,7 +15,7 @@ since the API server ends the watches of slow readers in a burst of events.
     silence, torn lines     resume the watch from the last version
     silence from the start  the API server does not have this version yet: restart the list
 
-A new list is reconciled in place: its objects are put, then objects missing from it are deleted.
+A new list is reconciled in place: its objects are added or replaced, then objects missing from it are deleted.
 
 Source: k8s.io/client-go tools/cache/reflector.go; API concepts, "Efficient detection of changes".
 """
@@ -96,13 +96,13 @@ class Pace:
 
 
 class WatchState(Struct, frozen=True, kw_only=True):
-    """The state of a kind.
+    """The state of a kind's copy.
 
     Attributes:
         events: Number of watch events so far.
         left_out: Number of objects that cannot be decoded or applied. ``left_out_example`` names such an object and the
             reason.
-        age: Seconds since the copy was last known to be complete; 0 while a watch is open.
+        age: Seconds since the copy was last known to be complete. 0 while a watch is open.
         off: Whether evenspread works without the kind, because the API server lacks or refuses it.
         fault: Empty without a fault.
     """
@@ -300,7 +300,7 @@ class Reflector:
         return self._failed("the watch ended early") if self._version == version else self._pace.between(*timing.resume)
 
     def _read(self, lines: Iterable[bytes], read: Reader) -> None:
-        """Apply complete lines of a watch. Raises for an ERROR event or a line without JSON, after the lines before."""
+        """Apply the lines of a watch. For an ERROR event or invalid JSON, apply the lines before it, then raise."""
         changes: list[tuple[Event, ApiObject]] = []
         unread: dict[tuple[str, str], LeftOutObject] = {}
         version = self._version
@@ -325,7 +325,7 @@ class Reflector:
     # -- known objects
 
     def _pass_on(self, changes: Sequence[tuple[Event, ApiObject]], unread: Sequence[LeftOutObject] = ()) -> None:
-        """Pass changes to the sink, and record left-out objects. ``unread`` objects cannot be decoded."""
+        """Pass changes to the sink. Record left-out objects: rejected by the sink, or undecodable (``unread``)."""
         if unread:
             read = self._paging.reader()
             changes = [*changes, *(("DELETED", name_only(meta, read, uid=False)) for meta, _ in unread)]
@@ -356,7 +356,7 @@ class Reflector:
         self._known, self._seen = seen, {}
 
     def _leave_out(self, meta: ObjectMeta, why: str) -> None:
-        """Record an object missing from the index. Only the first of a kind is logged."""
+        """Record an object left out of the index. Log the first of a kind."""
         at = (meta.namespace, meta.name)
         if not self._left_out:
             _log.warning("an object is left out: %s", _described(at, why), extra={"fields": self._fields()})
@@ -393,7 +393,7 @@ class Reflector:
         return max(self._failed(str(refusal)), min(refusal.retry_after, self._timing.longest_asked))
 
     def _handle_missing(self, refusal: RefusedError) -> float:
-        """Handle a 404: try the next version. Without a further version, the kind has no objects."""
+        """Handle a 404: try the next API version. After the last version, the kind has no objects."""
         another = self._paging.try_next_version()
         self._begin_anew()
         if another:
@@ -429,5 +429,5 @@ class Reflector:
 
 
 def _described(at: tuple[str, str], why: str) -> str:
-    """Return the namespace and name of a left-out object, and the reason."""
+    """Return the namespace and name of a left-out object, and the reason, as text."""
     return f"{'/'.join(filter(None, at)) or 'without a name'}: {bounded(why)}"

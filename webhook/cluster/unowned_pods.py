@@ -1,6 +1,6 @@
 """Pods outside workloads of built-in kinds: pods without a controller, and operators' pods.
 
-The scan evaluates all other pods in their workload, and fetches each of these by name.
+The scan gets each unowned pod by name. It evaluates all other pods as part of their workload.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class UnownedPod(NamedTuple):
 
 
 class UnownedPods:
-    """The unowned pods of the cluster. Callers hold the feed's lock."""
+    """The names of all unowned pods. Callers hold the feed's lock."""
 
     def __init__(self) -> None:
         self._pods: dict[tuple[str, str], OwnerReference | None] = {}

@@ -91,7 +91,7 @@ def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
     except msgspec.ValidationError as error:
         fault = str(error)
     except _UNREADABLE as error:
-        raise ClusterError(f"the line is not JSON: {bounded(str(error))}") from error
+        raise ClusterError(f"a watch event is not JSON: {bounded(str(error))}") from error
     raw = decoded(line, _RawLine)
     if raw.type == "ERROR":
         status = decoded(raw.object, _ErrorStatus)
@@ -126,4 +126,4 @@ def decoded(raw: bytes | Raw, into: type[_Decoded]) -> _Decoded:
     try:
         return read_nested(decoder_of(into).decode, bytes(raw))
     except _UNREADABLE as error:
-        raise ClusterError(f"the answer cannot be decoded: {bounded(str(error))}") from error
+        raise ClusterError(f"the API server's response cannot be decoded: {bounded(str(error))}") from error

@@ -1,4 +1,4 @@
-"""Recorded admissions: a submitted pod, LimitRanges and classes -> the stored pod."""
+"""Evaluate recorded admissions: a submitted pod, LimitRanges and classes -> the stored pod."""
 
 from collections.abc import Mapping
 
@@ -42,7 +42,7 @@ def decide_admit(case: Mapping[str, bytes], version: KubernetesVersion = RECORDE
 
 
 def as_recorded(spec: PodSpec) -> dict[str, object]:
-    """The parts of a pod that the plugins change, in the recorder's form. Amounts are in thousandths."""
+    """Return the fields that the plugins can change, as in the recorded answers. Amounts are in thousandths."""
     every = (*(spec.init_containers or ()), *(spec.containers or ()))
     return {
         "requests": {container.name: _requests(container) for container in every},

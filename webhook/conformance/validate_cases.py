@@ -67,7 +67,7 @@ def text_of(raw: bytes | None) -> str:
 
 
 def decide_validate(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
-    """kube-apiserver's answer to a create request."""
+    """Return kube-apiserver's answer to a create request, as evenspread predicts it."""
     answer: dict[str, object] = {
         "id": text_of(case.get("id")),
         "errors": [],
@@ -104,7 +104,7 @@ def decide_validate(case: Mapping[str, bytes], version: KubernetesVersion = RECO
 
 
 def decide_refused(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
-    """Whether kube-apiserver accepts a workload, and its answers to the pods created from it."""
+    """Predict whether kube-apiserver accepts a workload, and its errors for the pods created from it."""
     validated = decide_validate({**case, "object": case["workload"]}, version)
     answer: dict[str, object] = {"id": validated["id"], "accepted": not validated.get("errors")}
     workload = read_workload(case["workload"]) if answer["accepted"] else None
@@ -115,7 +115,7 @@ def decide_refused(case: Mapping[str, bytes], version: KubernetesVersion = RECOR
 
 
 def decide_args(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
-    """kube-scheduler's reading of an args block."""
+    """Predict how kube-scheduler decodes and validates a PodTopologySpreadArgs."""
     answer: dict[str, object] = {"id": text_of(case.get("id")), "errors": []}
     yaml = text_of(case.get("yaml"))
     try:
@@ -141,7 +141,7 @@ def _yaml_to_json(text: str) -> bytes:
 
 
 def _syntax_fault(text: str) -> str | None:
-    """go-yaml's message and line number. Source: go-yaml v2 decode.go fail."""
+    """Return go-yaml's message and line number for invalid YAML, else None. Source: go-yaml v2 decode.go fail."""
     parser = CParser(text)
     try:
         while parser.get_event() is not None:
@@ -164,7 +164,7 @@ def _error(error: FieldError) -> dict[str, object]:
 
 
 def _constraint(constraint: SpreadConstraint) -> dict[str, object]:
-    """A constraint as Go encodes it: three fields always, the others if not empty."""
+    """Return a constraint as Go encodes it: three fields always, the others if not empty."""
     optional = {
         "labelSelector": None if constraint.selector is None else selector_as_json(constraint.selector),
         "minDomains": constraint.min_domains,

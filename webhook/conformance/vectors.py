@@ -1,8 +1,8 @@
-"""Read recorded answers of Kubernetes, decide the same cases, and report the differences.
+"""Read recorded answers of Kubernetes (vectors), evaluate the same cases, and report the differences.
 
 A file is JSON Lines, each ``{"scenario": ..., "expected": ...}``. A line ``{"kubernetesVersion": "v1.34.4"}`` sets
-the release of the following lines. Without it they are from the newest release. Only fields of ``expected`` are
-compared. In a record of a whole answer, a missing ``decodeError`` means no error.
+the release of the following lines. Before the first such line, the release is the newest. Only fields of ``expected``
+are compared. If ``expected`` has all main fields of its kind, a missing ``decodeError`` means no error.
 """
 
 import gzip
@@ -97,7 +97,7 @@ def _kind(scenario: Mapping[str, bytes]) -> str:
 
 
 class _Count:
-    """The comparison of one kind while reading the file."""
+    """The counts of one kind and release while a file is read."""
 
     def __init__(self) -> None:
         self.cases = 0
@@ -116,12 +116,12 @@ class _Count:
 def compare_file(
     path: Path, evaluators: Mapping[str, Evaluator] = EVALUATORS, as_version: KubernetesVersion | None = None
 ) -> tuple[Comparison, ...]:
-    """Decide every case of a file.
+    """Compare our answer with the recorded answer for every case of a file.
 
     Args:
         path: The file.
         evaluators: By kind of scenario.
-        as_version: The release to decide for. The release in the file by default.
+        as_version: The release of our answers. By default, the release in the file.
 
     Returns:
         One comparison for each kind and release, in order of first appearance.
@@ -191,8 +191,7 @@ def differences(expected: object, got: object, where: str = "") -> Iterator[tupl
 
     Returns:
         Path, expected value and our value of each difference. Fields missing from ``expected`` are not compared. Lists
-            must
-        have equal lengths. A field missing from ``got`` is null.
+        of different lengths differ. A field missing from ``got`` is null.
     """
     if isinstance(expected, dict) and isinstance(got, Mapping):
         for name, value in expected.items():

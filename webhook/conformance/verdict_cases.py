@@ -80,10 +80,10 @@ def read_scenario(case: Mapping[str, bytes], version: KubernetesVersion = RECORD
 
 
 def decide_verdict(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
-    """kube-scheduler's verdict about the pod on every node.
+    """Return our prediction of kube-scheduler's verdict about the pod on every node.
 
     Returns:
-        Every field of a recorded verdict. ``feasible`` lists the nodes that pass all filters.
+        The fields of a recorded verdict. ``feasible`` lists the nodes that pass all filters.
 
     Raises:
         msgspec.ValidationError: A field of the scenario itself has another type.
@@ -131,7 +131,7 @@ def _scores(cycle: Cycle, named: bytes | None, verdict: Verdict) -> Json | None:
 
 
 def _asked(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> Json:
-    """The answer of one plugin, the selector of cluster defaults, or the scores of all scoring plugins."""
+    """Return the requested part: a filter's answer, the selector of cluster defaults, or the scores of all plugins."""
     pod, nodes = cycle.problem.pod, verdict.nodes
     names = [*nodes.names_of(nodes.live)]
     if plugin == _SCORES:
@@ -150,7 +150,7 @@ def _asked(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> 
 
 
 def _node_scores(cycle: Cycle, feasible: int, index: ClusterIndex) -> Json:
-    """The weighted scores by plugin and the best nodes. Empty without a feasible node."""
+    """Return the weighted scores by plugin and the best nodes. Both are null without a feasible node."""
     scoring, nodes = take_scoring(index, cycle.problem), cycle.problem.nodes
     scores = node_scores(scoring, cycle, feasible) if scoring is not None and feasible else None
     if scoring is None or scores is None:
@@ -226,7 +226,7 @@ def _add_pods(index: ClusterIndex, raws: Iterable[Raw]) -> None:
 
 
 def _nulls_as_go_reads(value: object, field: str = "") -> object:
-    """Read null as Go does, for kinds that `as_go_reads` does not know."""
+    """Drop nulls, or replace them by empty text in maps of text, as Go decodes them."""
     if isinstance(value, list):
         return [{} if item is None else _nulls_as_go_reads(item) for item in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The routes and the headers of every answer. No other module imports Flask."""
+"""The routes of the console, and the headers of every response. No other module imports Flask."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -76,7 +76,7 @@ def create_console(source: Source, simulator: Simulator | None = None, hosts: fr
         "/api/v1/overview": _overview_document,
         "/api/v1/workloads": _workloads_document,
         "/api/v1/groups": _groups_document,
-        "/api/v1/workload": lambda _, scan: _json(workload_document(_asked(scan))),
+        "/api/v1/workload": lambda _, scan: _json(workload_document(_requested_workload(scan))),
         "/api/v1/what-if": partial(_what_if_document, simulator),
     }
     for path, view in (*pages.items(), *documents.items()):
@@ -122,13 +122,13 @@ def _health(shown: Shown, scan: ClusterScan) -> str:
     return render("health.html", "Health", shown, "/health", health=health_page(shown, scan))
 
 
-def _asked(scan: ClusterScan) -> ScannedWorkload:
-    """The workload named by the URL. Raises NotFound."""
+def _requested_workload(scan: ClusterScan) -> ScannedWorkload:
+    """Return the workload named by the URL's parameters. Raises NotFound."""
     return find(scan, request.args) or abort(404)
 
 
 def _workload(simulator: Simulator | None, shown: Shown, scan: ClusterScan) -> str:
-    of = _asked(scan)
+    of = _requested_workload(scan)
     page = workload_page(shown, scan, of)
     form = _form(scan, read_change(of, {})) if simulator is not None else None
     return render("workload.html", of.name, shown, "", shown=page, form=form)
@@ -144,7 +144,7 @@ def _form(scan: ClusterScan, asked: WhatIfChange) -> dict[str, object]:
 
 
 def _what_if(simulator: Simulator | None, shown: Shown, scan: ClusterScan) -> str:
-    of = _asked(scan)
+    of = _requested_workload(scan)
     change = read_change(of, request.args)
     page = workload_page(shown, scan, of)
     answer = outcome(_simulator(simulator), change)
@@ -154,13 +154,16 @@ def _what_if(simulator: Simulator | None, shown: Shown, scan: ClusterScan) -> st
 
 def _what_if_document(simulator: Simulator | None, _: Shown, scan: ClusterScan) -> Response:
     try:
-        return _json(_simulator(simulator).answer(read_change(_asked(scan), request.args)))
+        return _json(_simulator(simulator).answer(read_change(_requested_workload(scan), request.args)))
     except NoAnswer as error:
         return _json({"error": str(error)}, 503)
 
 
 def _simulator(simulator: Simulator | None) -> Simulator:
-    """The simulator, for requests from our own pages only, because it is costly. Raises NotFound or Forbidden."""
+    """Return the simulator, for requests from our own pages only, because it is costly.
+
+    Raises NotFound without a simulator, and Forbidden for requests from other sites.
+    """
     if simulator is None:
         abort(404)
     if request.headers.get("Sec-Fetch-Site", "none") not in _OWN_PAGES:
@@ -176,7 +179,7 @@ def _workloads_document(_: Shown, scan: ClusterScan) -> Response:
 
 
 def _overview_document(shown: Shown, scan: ClusterScan) -> Response:
-    """The first screen as JSON, with the worst workloads only."""
+    """Return the first screen as JSON, with the worst workloads only."""
     overview = Overview(
         source=shown.source,
         moment=shown.moment,
@@ -190,7 +193,7 @@ def _overview_document(shown: Shown, scan: ClusterScan) -> Response:
 
 
 def _groups_document(shown: Shown, _: ClusterScan) -> Response:
-    """All SpreadGroups as JSON, each with its status."""
+    """Return all SpreadGroups as JSON, each with its status."""
     groups = [
         {"namespace": known.group.meta.namespace, "name": known.group.meta.name, "status": status_json(known.status)}
         for known in in_order(shown.groups or ())
@@ -214,7 +217,7 @@ def _refuse_strangers(hosts: frozenset[str]) -> Response | None:
 
 
 def _refused(source: Source, error: HTTPException) -> Response:
-    """The error as a page or a JSON document."""
+    """Return the HTTP error as a page, or as JSON under /api/."""
     code = error.code or 500
     text = "It may have been deleted, or the address is mistyped." if code == 404 else error.description or ""
     if request.path.startswith(_API):

@@ -64,19 +64,19 @@ def read_query(given: Mapping[str, str]) -> Query:
 
 
 def address(path: str, query: Query, **changes: object) -> str:
-    """The URL of the same list with some parameters changed. Default values are left out."""
+    """Return the URL of a list for this query with some parameters changed, without default values."""
     plain = asdict(Query())
     values = asdict(replace(query, **changes))
     return link(path, {_NAMES.get(name, name): str(value) for name, value in values.items() if value != plain[name]})
 
 
 def link(path: str, parameters: Mapping[str, str]) -> str:
-    """A path with encoded parameters."""
+    """Return a path with encoded parameters."""
     return f"{path}?{urlencode(parameters)}" if parameters else path
 
 
 def number(text: str, *, most: int) -> int | None:
-    """A whole number up to ``most``. None for anything else."""
+    """Parse a whole number from 0 to ``most``. None for any other text."""
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most))):
         return None
     return int(text) if int(text) <= most else None

@@ -11,7 +11,7 @@ from webhook.core.scan.scanned import ClusterScan, Count, Published
 
 
 class Health(Published, frozen=True, kw_only=True):
-    """The state of the installation. Null means unknown to this process."""
+    """The state of the installation. Null fields are unknown, as for a snapshot."""
 
     ceiling: str
     defaults_mode: str = field(name="defaults")

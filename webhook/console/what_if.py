@@ -38,7 +38,7 @@ _WORKER = "webhook.cli.commands.simulate.worker"
 
 
 class WorkerLimits(Struct, frozen=True, kw_only=True):
-    """The limits of a what-if worker.
+    """The limits of a worker process.
 
     Attributes:
         seconds: The worker's time. Reading 5,000 pods takes 3 s. The worker itself limits its search by states.
@@ -63,8 +63,8 @@ class WorkerLimits(Struct, frozen=True, kw_only=True):
             left = min(left, most - current - _SPARE_BYTES)
         if left < self.least_bytes:
             raise NoAnswer(
-                f"This container's limit leaves too little memory for it: {max(0, left) // _MIB} MiB. Raise it, or ask "
-                "on the command line."
+                f"The memory limit of this container leaves too little for the simulation: {max(0, left) // _MIB} MiB. "
+                "Raise the limit, or run the command in a terminal."
             )
         return left
 
@@ -123,16 +123,16 @@ class NoAnswer(Exception):  # noqa: N818 it is no error: the question was too la
     """There is no answer. The message is a sentence for the user."""
 
 
-def read_change(of: ScannedWorkload, given: Mapping[str, str]) -> WhatIfChange:
+def read_change(workload: ScannedWorkload, given: Mapping[str, str]) -> WhatIfChange:
     """Read the change from a form. Numbers out of bounds are ignored."""
 
     def text(name: str) -> str:
         return given.get(name, "").strip()[:_LONGEST_NAME]
 
     return WhatIfChange(
-        kind=of.kind,
-        namespace=of.namespace,
-        name=of.name,
+        kind=workload.kind,
+        namespace=workload.namespace,
+        name=workload.name,
         replicas=number(text("replicas"), most=MOST_REPLICAS),
         lose=text("lose"),
         drain=text("drain"),
@@ -144,7 +144,7 @@ def read_change(of: ScannedWorkload, given: Mapping[str, str]) -> WhatIfChange:
 
 
 class _PageAnswer(Struct, frozen=True, kw_only=True):
-    """The answer for a page. If it has no events, ``refused`` has the reason."""
+    """The values of the answer's page. Without an answer, ``refused`` has the reason."""
 
     events: tuple[Simulated, ...]
     refused: str
@@ -152,7 +152,7 @@ class _PageAnswer(Struct, frozen=True, kw_only=True):
 
 
 def outcome(simulator: "Simulator", change: WhatIfChange) -> _PageAnswer:
-    """Ask the simulator and read its answer."""
+    """Simulate the change. Returns the answer, or the reason for no answer, for the page."""
     command = simulator.command(change)
     try:
         document = simulator.answer(change)
@@ -182,7 +182,7 @@ class Simulator:
     def answer(self, change: WhatIfChange) -> Simulated:
         """Simulate the change in a worker process, and return the answer. Raises NoAnswer."""
         if not self._free.acquire(timeout=self._limits.patience_seconds):
-            raise NoAnswer("Another question is being answered. Try again in a moment.")
+            raise NoAnswer("Another what-if question is being answered. Try again in a moment.")
         try:
             return self._answer(change)
         finally:
@@ -207,7 +207,7 @@ class Simulator:
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise NoAnswer(
-                    f"The answer takes longer than {self._limits.seconds:g} s. The command line has no limit."
+                    f"The simulation takes longer than {self._limits.seconds:g} s. The command line has no limit."
                 ) from None
         return _read(process.returncode, output, errors)
 
@@ -230,5 +230,5 @@ def _read(code: int, output: bytes, errors: bytes) -> Simulated:
     lines = errors.decode("utf-8", "replace").strip().splitlines()
     # The kernel ends a worker without a word. Python may notice the limit first.
     if not lines or MemoryError.__name__ in lines[-1]:
-        raise NoAnswer("The answer needs more memory than this container has left.")
+        raise NoAnswer("The simulation needs more memory than this container has left.")
     raise NoAnswer(one_line(lines[-1].removeprefix("evenspread: ")))

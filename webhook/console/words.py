@@ -17,12 +17,12 @@ def instant(text: str) -> datetime | None:
 
 
 def written(moment: datetime | None) -> str:
-    """``20 Nov 2026 09:00 UTC``. Empty for None."""
+    """Format a time as ``20 Nov 2026 09:00 UTC``. Empty for None."""
     return f"{moment.astimezone(UTC):%-d %b %Y %H:%M} UTC" if moment is not None else ""
 
 
 def duration(seconds: float) -> str:
-    """``8 s``, ``43 min``, ``3 h 5 min``, ``2 d 4 h``: at most two units."""
+    """Format a duration in at most two units: ``8 s``, ``43 min``, ``3 h 5 min``, ``2 d 4 h``."""
     whole = max(0, int(seconds))
     if whole < _MINUTE:
         return f"{whole} s"
@@ -34,7 +34,7 @@ def duration(seconds: float) -> str:
 
 
 def age(since: str, moment: datetime | None) -> str:
-    """The time between ``since`` and the moment. Empty if either is unknown."""
+    """Format the time from ``since`` to ``moment``. Empty if either is unknown."""
     began = instant(since)
     return "" if began is None or moment is None else duration((moment - began).total_seconds())
 

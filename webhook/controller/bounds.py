@@ -56,7 +56,7 @@ class Allowance:
         self._namespaces: dict[str, _Bucket] = {}
 
     def take(self, namespace: str) -> bool:
-        """Whether a write in this namespace is allowed now. If so, it is counted."""
+        """Whether the limits allow a write in this namespace now. If so, count the write."""
         now = self._clock()
         own = self._namespaces.get(namespace)
         if own is None:
@@ -68,7 +68,7 @@ class Allowance:
         return True
 
     def forget_idle(self) -> None:
-        """Drop namespaces that have their whole allowance."""
+        """Drop the counts of namespaces without recent writes."""
         now, full = self._clock(), self._one_namespace.burst
         self._namespaces = {name: own for name, own in self._namespaces.items() if own.left(now) < full}
 

@@ -30,7 +30,7 @@ _At = tuple[str, str]  # uid, reason
 
 
 class _EventRecord(NamedTuple):
-    """The faults in the last event, and their workload."""
+    """The faults in the last written event, and the workload with these faults."""
 
     keys: frozenset[str]
     workload: ObjectName
@@ -58,7 +58,7 @@ class EventWriter:
         self.outcomes: Counter[tuple[str, str]] = Counter()
 
     def forget(self) -> None:
-        """Start anew. Another replica may have led meanwhile."""
+        """Forget the written events. Another replica may have led meanwhile."""
         self._before: dict[_At, _EventRecord] = {}
         self._now: dict[_At, _EventRecord] = {}
         self._ended = False  # whether a scan has ended
@@ -68,7 +68,7 @@ class EventWriter:
         self._times: Counter[_At] = Counter()
 
     def begin(self) -> None:
-        """Start a scan. Events of an unfinished scan count as written."""
+        """Start a scan. If the last scan did not end, keep the events written by it."""
         self._before, self._now, self._failures = {**self._before, **self._now}, {}, 0
 
     def take(self, workload: ObjectName, due: Iterable[Notice], now: datetime) -> None:
@@ -83,7 +83,7 @@ class EventWriter:
                 self._now[at] = written
 
     def end(self, unread: UnreadNames = ()) -> None:
-        """End a scan. Events of unread kinds and objects are kept."""
+        """End a scan. Forget all other faults, except those of ``unread`` kinds and objects."""
         kept = {at: event for at, event in self._before.items() if is_among(unread, event.workload)}
         self._before, self._now = {**kept, **self._now}, {}
         self._tried = {
@@ -98,7 +98,7 @@ class EventWriter:
             self.fault = ""
 
     def _write(self, at: _At, workload: ObjectName, notice: Notice, now: datetime) -> bool:
-        """Write an event. Returns False if it is not written now."""
+        """Write an event. Returns False if a limit, a refusal or a failure prevents it."""
         if self._failures >= _FAILURES or not self._may_write():
             return False
         if not self._allowance.take(notice.regarding["namespace"]):
@@ -118,7 +118,13 @@ class EventWriter:
         return True
 
     def _create_or_count(self, at: _At, workload: ObjectName, document: Mapping[str, Any], now: datetime) -> bool:
-        """Create the event, or count it again. Returns False if it was known already. Raises ClusterError."""
+        """Create the event. If it exists and the fault recurred, increment its count.
+
+        Returns False if an earlier leader, or a write without an answer, created it for the same fault.
+
+        Raises:
+            ClusterError: The API server refuses or does not answer.
+        """
         if create_event(self._server, document):
             return True
         # A former leader may have written this event. A failed write may have arrived anyway.

@@ -30,7 +30,7 @@ _OF_A_SKEW = ("namespace", "kind", "name", "topology_key", "when_unsatisfiable")
 
 
 class ScanFigures(Collector):
-    """Computes the metrics of the scan at each scrape."""
+    """Computes the metrics of the last scan at each scrape."""
 
     def __init__(self, scanner: Scanner) -> None:
         self._scanner = scanner

@@ -60,10 +60,10 @@ class GroupLimits(Struct, frozen=True, kw_only=True):
     """The limits of a reconciler.
 
     Attributes:
-        turn_seconds: A turn. Afterwards scans and reports continue.
-        cpu_seconds: CPU time for a group. The index is locked meanwhile. A group of 400 pods among 5,000 nodes takes a
-            few seconds.
-        pods: The pods of a group.
+        turn_seconds: The duration of a turn. Afterwards scans and reports continue.
+        cpu_seconds: CPU time for a group. It locks the index. A group of 400 pods among 5,000 nodes takes a few
+            seconds.
+        pods: The number of pods of a group.
     """
 
     turn_seconds: float = 1.0
@@ -107,7 +107,7 @@ class GroupReconciler:
         self.forget()
 
     def forget(self) -> None:
-        """Start anew. Another replica may have led meanwhile."""
+        """Forget all groups and their checks. Another replica may have led meanwhile."""
         self._last_checks: dict[_Name, _LastCheck] = {}
         self._due = 0.0
         self._given_up: dict[str, float] = {}  # suspended namespaces, and the end of their suspension
@@ -142,7 +142,7 @@ class GroupReconciler:
     def _due_groups(
         self, known: Mapping[str, tuple[SpreadGroup, ...]], index: ReadOnlyIndex
     ) -> Iterator[tuple[SpreadGroup, tuple[SpreadGroup, ...], object]]:
-        """Yield the longest waiting due group of each namespace, its older groups, and its fingerprint."""
+        """Yield a due group of each namespace: the one with the oldest check, its older groups, and its fingerprint."""
         now = self._clock()
         self._given_up = {name: until for name, until in self._given_up.items() if until > now}
         for namespace, groups in known.items():
@@ -164,7 +164,7 @@ class GroupReconciler:
         return self._last_checks.get(_name(spread_group), _LastCheck())
 
     def _reconcile(self, spread_group: SpreadGroup, older: tuple[SpreadGroup, ...], feed: Feed) -> str:
-        """Reconcile a group. Returns the fault, or an empty text."""
+        """Plan and measure a group, and write its status if it changed. Returns the fault, or an empty text."""
         name = _name(spread_group)
         try:
             written = read_status_of(self._server, spread_group)
@@ -257,7 +257,7 @@ def _name(spread_group: SpreadGroup) -> _Name:
 
 
 def _fingerprint(spread_group: SpreadGroup, index: ReadOnlyIndex) -> object:
-    """Return a fingerprint of the group's workloads and pods, and of the nodes."""
+    """Return a value for comparison: it changes with the group's workloads, its pods or the nodes."""
     group = readable_group(spread_group)
     if group is None:
         return None
@@ -274,7 +274,7 @@ def _by_node(pods: Iterable[Pod], index: ReadOnlyIndex) -> Counts:
 
 
 def _counted(group: Group, index: ReadOnlyIndex) -> Counts:
-    """Return the watched pods by node slot. Pods of deleted nodes do not count."""
+    """Return the number of the group's pods in the index by node slot, without pods of deleted nodes."""
     live = {*index.nodes.view().slots.values()}
     counts = index.pods.count(group.namespace, compile_selector(group.selector))
     return {slot: pods for slot, pods in counts.items() if slot in live}

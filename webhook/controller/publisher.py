@@ -27,7 +27,7 @@ class Publisher:
 
     Attributes:
         fresh: Whether there are results without events.
-        waiting: Whether some pods are Pending for spread. Their event becomes due by time alone.
+        waiting: Whether pods are Pending because of spread. Their event becomes due after some time without a change.
     """
 
     def __init__(self, reports: ReportWriter | None, events: EventWriter | None, clock: Callable[[], float]) -> None:
@@ -46,7 +46,7 @@ class Publisher:
         return bool(self._waiting)
 
     def forget(self) -> None:
-        """Forget the results without events."""
+        """Forget which results have no events yet."""
         self._fresh, self._waiting = set(), set()
 
     def begin(self) -> None:
@@ -65,15 +65,15 @@ class Publisher:
             self._reports.update(_name(scanned), content) if update else self._reports.take(content)
 
     def end(self, results: Results, unread: UnreadNames) -> None:
-        """End a full scan: delete the reports of other workloads, and write the events of all results."""
+        """End a full scan: delete reports without a result, and write the events of all results."""
         if self._reports is not None:
             self._reports.end(unread)
         self._write_events(results, results.values(), unread)
 
     def update(self, results: Results, gone: Iterable[ObjectName], unread: UnreadNames, *, every: bool) -> None:
-        """Delete the reports of deleted workloads, and write the events of new results and of waiting pods.
+        """End an update: delete the reports of the workloads in ``gone``, and write the events of new results.
 
-        With ``every``, write also missing reports, and the events of all results.
+        With ``every``, also retry failed reports, and write the events of all results.
         """
         told = results.keys() if every else results.keys() & (self._fresh | self._waiting)
         if self._reports is not None:

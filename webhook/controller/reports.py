@@ -51,7 +51,7 @@ class ReportWriter:
     Attributes:
         api: The API of the reports. None without an API, or before the first scan.
         fault: The reason for missing reports in the last scan. Empty if all were written.
-        behind: Whether a report was not written or deleted since `begin`.
+        behind: Whether a write or deletion of a report was postponed, or failed, since `begin`.
         writes: Counts by outcome: written, removed, postponed (rate limit), refused (this report, or all of its
             namespace), failed.
     """
@@ -110,14 +110,14 @@ class ReportWriter:
             self._note(self.api, document)
 
     def update(self, workload: ObjectName, wanted: ReportContent | None) -> None:
-        """Write the report of a workload, or delete it without content."""
+        """Write the report of a workload. Without ``wanted`` content, delete it."""
         self.take(wanted)
         for (api, namespace, name), existing in list(self._there.items()) if wanted is None else ():
             if (existing.kind, namespace, existing.name) == workload:
                 self._remove(api, namespace, name)
 
     def end(self, unread: UnreadNames = ()) -> None:
-        """Delete the reports without a workload. Reports of ``unread`` kinds and objects are kept."""
+        """Delete the reports of all other workloads, except those of ``unread`` kinds and objects."""
         for (api, namespace, name), existing in list(self._there.items()):
             wanted = api is self.api and (namespace, name) in self._wanted
             if not wanted and not is_among(unread, (existing.kind, namespace, existing.name)):
@@ -135,7 +135,7 @@ class ReportWriter:
             del self._there[api, namespace, name]
 
     def _write(self, namespace: str, outcome: str, act: Callable[[], None]) -> bool:
-        """Write or delete a report. Returns False if it was not possible now."""
+        """Call ``act`` to write or delete a report. Returns False if a limit, a refusal or a failure prevents it."""
         if self._stopped or not self._may_write():
             self.behind = True
             return False

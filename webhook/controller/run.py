@@ -97,8 +97,8 @@ class Controller(Collector):
     def readiness(self) -> tuple[bool, str]:
         """Return whether this replica is ready, and the text of /readyz.
 
-        A replica is ready once the API server trusts the webhook. So `helm --wait` ends with a webhook in use. A
-        standby replica must also see the leader. Readiness does not wait for a scan.
+        A replica is ready once the API server trusts the webhook, so `helm --wait` ends with a working webhook. A
+        standby replica must also know the leader. Readiness does not wait for a scan.
         """
         elector, leading = self._elector, self._elector.leading
         held = "yes" if leading else f"no; the leader is {elector.holder or 'not elected yet'}"

@@ -1,7 +1,8 @@
 """Keep the results of scans, and yield the objects to scan again between two full scans.
 
-After an event of an owner, the object is read. After another fact of a workload, the kept object is scanned again.
-Kinds without a watch are listed at intervals, as are pods without a workload.
+After an event of a workload, its object is read and scanned again. After a change of another fact, such as a node, the
+objects with results based on this fact are scanned again from memory. Kinds without a watch, and pods without a
+workload, are listed at intervals.
 """
 
 import time
@@ -41,12 +42,12 @@ class Updates:
         self._owners: set[ObjectKey] = set()
 
     def apply(self, changes: Sequence[tuple[str, ApiObject]]) -> None:
-        """Remember the topics of these events."""
+        """Record the facts and workloads changed by these events."""
         for event, value in changes:
             self._changes.add(value, deleted=event == "DELETED")
 
     def note(self, within: ScanContext) -> None:
-        """Mark the workloads with another fact after the events so far."""
+        """Mark the workloads with results based on a changed fact. `objects` yields them."""
         topics, owners = self._changes.take()
         self.known.note(topics, within)
         self.moved |= any(view == "pods" and namespace for view, namespace in topics)
@@ -58,7 +59,11 @@ class Updates:
         self.read.clear()
 
     def objects(self, unowned: tuple[UnownedPod, ...] | None) -> Iterator[list[ObjectJson]]:
-        """Yield the objects to scan again. With ``unowned``, also those without a watch, and many of one cause.
+        """Yield the objects to scan again.
+
+        Args:
+            unowned: The pods without a workload, to list them and all kinds without a watch again, and to yield also
+                the many workloads affected by a change of the whole cluster. None leaves these out.
 
         Raises:
             ClusterError: The API server does not answer. The next call continues.
@@ -77,7 +82,7 @@ class Updates:
             yield from self._list_unwatched(lister, unowned)
 
     def _read(self, lister: WorkloadLister) -> dict[ObjectKey, ObjectJson | None]:
-        """Read the owners with events, for a short time. Namespaces take turns. The next update reads the others."""
+        """Read workloads with events, for three seconds. Namespaces take turns. The next update reads the rest."""
         of_namespaces = groupby(sorted(self._owners), attrgetter("namespace"))
         turns = sorted((turn, key) for _, keys in of_namespaces for turn, key in enumerate(keys))
         read, until = dict[ObjectKey, ObjectJson | None](), time.monotonic() + _READ_SECONDS

@@ -43,22 +43,23 @@ _log = logging.getLogger(__name__)
 
 
 def is_among(unread: UnreadNames, one: GroupKind | ObjectName) -> bool:
-    """Whether the set contains the object, its kind, or this kind."""
+    """Whether ``unread`` has this kind, or this object or its kind."""
     return one in unread or one[0] in unread
 
 
 def in_both(one: UnreadNames, other: UnreadNames) -> set[GroupKind | ObjectName]:
-    """Return the kinds and objects in both sets. A kind includes its objects."""
+    """Return the kinds and objects in both sets. A kind in a set stands for all of its objects."""
     return {item for item in one if is_among(other, item)} | {item for item in other if is_among(one, item)}
 
 
 class WorkloadLister:
     """Lists the objects of a full scan. After an error, the next call of `objects` continues.
 
-    Later, `read` reads an object of a watched kind, and `list_unwatched` prepares `objects` for the others.
+    Between two full scans, `read` reads an object of a watched kind, and `list_unwatched` prepares `objects` for the
+    other kinds.
 
     Attributes:
-        unread: Kinds without a complete list. The scan adds objects without a result.
+        unread: Unlisted kinds and unread objects, because of a refusal. The scan adds objects without a result.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class WorkloadLister:
         return kind in self._watched
 
     def list_unwatched(self, unowned: tuple[UnownedPod, ...]) -> None:
-        """Let `objects` yield the objects of all other kinds, and the pods without a workload."""
+        """Prepare the next call of `objects`: it yields the objects of unwatched kinds, and these pods."""
         self._left, self._unowned, self._pods = [*self._unwatched], unowned, None
         # A kind without a list or an object without a result is tried again.
         self.unread = {name for name in self.unread if self.is_watched(name if isinstance(name[0], str) else name[0])}

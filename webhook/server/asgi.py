@@ -125,7 +125,7 @@ class AdmissionApp:
             self._state.account(route, answer, time.perf_counter() - began)
 
     def direct(self, target: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bytes | None:
-        """Return the response to a complete, short review. None for other requests. Header names are lower case."""
+        """Return the response to a complete, short review. None leaves the request to `__call__`."""
         began = time.perf_counter()
         path, _, query = target.partition(b"?")
         route = _DIRECT.get(path)
@@ -145,7 +145,7 @@ class AdmissionApp:
     async def _answer(
         self, route: Route, scope: Scope, receive: Receive, start: bytearray, began: float
     ) -> ReviewAnswer:
-        """Read the whole review, and answer it. ``start`` gets the start of the body in any case."""
+        """Read the body, and answer its review. ``start`` gets the first bytes, even if reading fails."""
         media = header(scope, b"content-type").partition(b";")[0].strip().lower()
         if media != b"application/json":
             stated = bounded(media.decode("latin-1"), 64)
@@ -163,10 +163,10 @@ class AdmissionApp:
     async def _answer_unread(
         self, route: Route, scope: Scope, receive: Receive, start: bytearray, status: int
     ) -> ReviewAnswer | None:
-        """Answer by policy for a review that is too long, or without memory or time.
+        """Answer a review with an unread body: too long, too slow, or without memory. ``tooLarge`` decides.
 
-        The API server treats a refusal as no answer, and `failurePolicy: Ignore` would admit the object. Returns None
-        without the envelope: such a client is no API server.
+        After an HTTP error the API server applies failurePolicy, and ``Ignore`` would admit the object. Returns None
+        if the body does not start with an envelope, so the client is no API server.
         """
         del start[START_BYTES:]
         if status not in _UNREAD or header(scope, b"expect"):
@@ -273,7 +273,7 @@ class FromThread:
 
 
 class _Pool:
-    """Two threads for long bodies. `turns` selects the next caller. Memory for bodies limits waiting reviews."""
+    """Two threads for long bodies. `Turns` selects the next caller. Memory for bodies limits the waiting reviews."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="review")

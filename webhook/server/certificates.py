@@ -82,7 +82,7 @@ class RotatingTls:
             _log.info("serving a new certificate", extra={"fields": {"expires": self.expires.isoformat()}})
 
     def time_fault(self, now: datetime) -> str:
-        """Return the fault of the certificate's dates for a client with this clock. Empty if there is none."""
+        """Return why a client with this clock rejects the certificate: not valid yet, or expired. Else empty."""
         if now < self.begins:
             return f"not valid before {self.begins:%Y-%m-%dT%H:%M:%SZ}"
         return f"expired at {self.expires:%Y-%m-%dT%H:%M:%SZ}" if now >= self.expires else ""
@@ -132,10 +132,11 @@ def _no_password() -> str:
 class OwnCertificate:
     """A certificate issued by the replica itself, with the shared CA in the Secret.
 
-    The controller stores the CA once the API server trusts it. Without a CA, a replica keeps its certificate or waits.
-    The key is in a directory in memory (set by the chart), since OpenSSL reads files. The certificate is checked by the
-    API server's clock every ten seconds and when the Secret changes. It is replaced when it is due or when another CA
-    signs. Clients use the first of ``names``.
+    The controller stores the CA once the API server trusts it. While the Secret is empty, a new replica waits, and a
+    running replica keeps its certificate. OpenSSL reads files, so the key is in a directory in memory (set by the
+    chart). Every ten seconds and after each change of the Secret, the replica checks its certificate by the API
+    server's clock. It issues a new certificate when the old one is due for renewal, or when another CA signs. Clients
+    connect to the first of ``names``.
     """
 
     def __init__(self, secret: CaSecret, names: tuple[str, ...], directory: Path, lives: Lifetimes) -> None:

@@ -71,7 +71,7 @@ class Port(Struct, frozen=True, kw_only=True):
     Attributes:
         table: The table of these connections.
         app: Answers a request.
-        direct: Answers a plain request from its target, headers and body. None leaves it to ``app``.
+        direct: Returns the response to a plain request with this target, headers and body, or None to use ``app``.
         state: Its ``draining`` makes every response close the connection.
         keepalive: Allowed idle seconds after a valid request.
         tls: The TLS context. None for a plain port.
@@ -123,7 +123,7 @@ class Connection(asyncio.Protocol):
             uvloop_transport.set_read_buffer_limits(high=_BUFFER_BYTES)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Remove the connection, and break reference cycles: the collector rarely runs over a large index."""
+        """Leave the table, and drop references: with a large index, Python's garbage collector rarely runs."""
         self.port.table.leave(self)
         self._closed = True
         self.resume_writing()
@@ -133,12 +133,12 @@ class Connection(asyncio.Protocol):
             self._exchange.cancel()
 
     def pause_writing(self) -> None:
-        """The peer does not read the written data."""
+        """Note a peer with unread responses."""
         self._unread = self.loop.create_future()
         self._grow()
 
     def resume_writing(self) -> None:
-        """The peer has read the written data."""
+        """Note a peer without unread responses."""
         if self._unread is not None:
             self._unread.set_result(None)
             self._unread = None
@@ -191,7 +191,7 @@ class Connection(asyncio.Protocol):
             self.greeting.cancel()
 
     def give_way(self) -> None:
-        """Stop reading a body, because others need its memory. The review is answered from the part already read."""
+        """Stop reading a body, to free its memory for other connections. The review is answered from the bytes read."""
         self.given_way = True
         if self.reading is None:
             self.end()
@@ -205,7 +205,7 @@ class Connection(asyncio.Protocol):
         self.port.table.served(self)
 
     async def hold(self, size: int, seconds: float) -> bool:
-        """Reserve memory for a body until `release`. Wait up to ``seconds``. False if none became free."""
+        """Reserve memory for a body until `release`. Returns False if no memory is free within ``seconds``."""
         return await self.port.table.hold_by(self, size, self.loop.time() + seconds)
 
     def release(self) -> None:
@@ -229,7 +229,7 @@ class Connection(asyncio.Protocol):
         self.close()
 
     def balance(self) -> None:
-        """Pause reading while much data waits for the application or behind a response."""
+        """Pause reading from the peer while more than 64 KiB of its data are buffered."""
         waiting = len(self._behind) + (self._exchange.waiting_bytes if self._exchange is not None else 0)
         if waiting > _BULKY_BYTES:
             self._grow()
@@ -239,7 +239,7 @@ class Connection(asyncio.Protocol):
             (self.transport.pause_reading if paused else self.transport.resume_reading)()
 
     def answered(self, *, keep: bool) -> None:
-        """Finish a request. Then read the next request, or close."""
+        """Finish a request. Then read the next request, or close the connection."""
         self._exchange = None
         # After a failed write, uvloop has closed the socket.
         if self._closed or not keep or self.transport.is_closing():
@@ -254,7 +254,7 @@ class Connection(asyncio.Protocol):
         self.balance()
 
     def _grow(self) -> None:
-        """Count the connection as having large buffers, for the rest of its life."""
+        """Count this connection as one with large buffers, until its end."""
         if not self._bulky and not self._closed:
             self._bulky = True
             self.port.table.grown(self)

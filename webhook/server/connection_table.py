@@ -151,7 +151,7 @@ class ConnectionTable:
             del self._sources[connection.source]
 
     def served(self, connection: TrackedConnection) -> None:
-        """Record a valid request. The source becomes known, and of its connections this one becomes the last to end."""
+        """Record a valid request. Its source is now known, and ends this connection after its others."""
         source = self._sources.get(connection.source)
         if source is None:
             return
@@ -218,7 +218,7 @@ class ConnectionTable:
         return self.held_bytes + size <= budget
 
     def _wake(self) -> None:
-        """Let a waiting connection retry. A fitting body goes first, then known callers, then the least memory."""
+        """Let a connection waiting for memory retry: fitting bodies first, then known sources, then small users."""
         waiting = []
         for connection, (size, freed) in self._waiting.items():
             source = self._sources.get(connection.source)
@@ -234,7 +234,10 @@ class ConnectionTable:
             self._wake()
 
     def drained(self, much: int) -> bool:
-        """Whether no body is held, after the use of ``much`` bytes or more. If so, the count of used bytes restarts."""
+        """Whether unused memory should go back to the system: no body is held, and ``much`` bytes were used.
+
+        If so, the count of used bytes restarts.
+        """
         if self.held_bytes or self._most_held + self._left * _CONNECTION_BYTES < much:
             return False
         self._most_held = self._left = 0
@@ -254,16 +257,16 @@ class ConnectionTable:
             self._strangers_held += size
 
     def _largest(self, newcomer: _SourceConnections) -> Iterable[_SourceConnections]:
-        """Yield sources to take a connection from: the largest, then others if all its connections are busy."""
+        """Return sources to take a connection from for the newcomer, starting with the largest source."""
         strangers = self._strangers + (not newcomer.proven)
         proven = strangers <= self._limit // 8
         # Three, in case all connections of the largest are busy. A longer search would help attackers.
         return nlargest(3, (source for source in self._sources.values() if source.proven is proven), key=len)
 
     def _heaviest(self, mine: _SourceConnections, size: int) -> _SourceConnections | None:
-        """Return a source to take memory from: with more memory than ``mine`` would have, or less known than ``mine``.
+        """Return the source with the most memory, if it has to give way to ``mine``. Otherwise None.
 
-        None if no source gives way.
+        It gives way if it would still hold more than ``mine``, or if it is a stranger and ``mine`` is known.
         """
         strangers = self._strangers_held + (0 if mine.proven else size)
         proven = strangers <= self._budget // 8
@@ -298,7 +301,7 @@ class ConnectionTable:
             self._remembered.popitem(last=False)
 
     def _count_and_log(self, refused: Reason | None) -> None:
-        """Count the reason. Log at most a line in ten seconds."""
+        """Count an ended or refused connection. Log at most a line in ten seconds."""
         if refused is not None:
             self._ended(self._port, refused)
         self._ended_since_logged += 1

@@ -42,11 +42,12 @@ OPTIONS: dict[str, object] = {
 
 
 class Certificates(Struct, frozen=True, kw_only=True):
-    """The files of the served pair.
+    """The files of the served certificate and key.
 
     Attributes:
-        own: Writes certificates of the cluster's CA to the files.
-        renew: Writes certificates of a temporary CA to the files. Its certificate is in ``authority``.
+        own: Issues certificates by the cluster's CA, and writes them to the files.
+        renew: Issues certificates by a temporary CA, and writes them to the files.
+        authority: The file of this temporary CA's certificate.
     """
 
     certificate: Path
@@ -81,7 +82,7 @@ class ServerPlan(Struct, frozen=True, kw_only=True):
 
 
 def listen(host: str, port: int, *, elsewhere: bool = False, later: bool = False) -> socket.socket:
-    """Return a listening socket. ``elsewhere`` falls back to any free port. With ``later`` it is only bound."""
+    """Return a bound socket, listening unless ``later``. With ``elsewhere``, use any free port if ``port`` is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -125,7 +126,7 @@ class _Master(Arbiter):  # type: ignore[misc]  # gunicorn publishes no types
             signal.signal(number, signal.SIG_IGN)
 
     def handle_hup(self) -> None:
-        """End with the starting terminal. Elsewhere, ignore the signal, since gunicorn would reload."""
+        """Stop if a terminal started the process and has closed. Otherwise ignore SIGHUP: gunicorn would reload."""
         if self._terminal:
             self.handle_term()
         _log.info("SIGHUP is ignored: changed configuration and certificates are loaded automatically")

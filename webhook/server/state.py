@@ -69,9 +69,11 @@ class ServerState:
     def readiness(self) -> tuple[bool, str]:
         """Return whether to send requests here, and the text of /readyz.
 
-        A faulty configuration file or certificate does not end readiness, since the last good version serves. A lost
-        cluster does not either: its age is reported. An expired certificate does not either: the caller's clock
-        decides, and this machine's clock may be wrong.
+        A replica stays ready with
+
+         - a faulty configuration file or certificate: the last good version serves,
+         - a lost cluster: the text reports its age,
+         - an expired certificate: the caller's clock decides, and this machine's clock may be wrong.
         """
         own_fault = self.own_certificate.fault if self.own_certificate is not None else ""
         lines = {

@@ -83,7 +83,10 @@ class Turns(Generic[_Item]):
         self._assign_free()
 
     def crowds_itself(self, caller: Caller, *, has_turn: bool = False) -> bool:
-        """Whether the caller's namespace used much recently, or has another request besides its turn (``has_turn``)."""
+        """Whether the caller waits because of its namespace's recent use, or another request in its namespace.
+
+        ``has_turn``: The caller itself has a turn.
+        """
         self._forget()
         own = caller.keys[0]
         here = self._running[own] + sum(own in queued.keys for queued in self._waiting.values())

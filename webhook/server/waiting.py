@@ -3,8 +3,8 @@
 A controller creates a workload's first pod as soon as it has seen the ReplicaSet, sometimes before evenspread's watch:
 in a few of 100 new Deployments, by up to 10 ms. The watch wakes such a review. A suspended task needs no thread.
 
-A replica without complete lists is not ready, so it gets no requests. Exception: a single restarting replica does. An
-answer without knowledge of Services would leave a pod without constraints for life.
+A replica with incomplete lists is not ready, so it gets no requests. Exception: if it is the only replica and restarts.
+Before the list of Services is complete, `mutate` would add no default constraints, and a pod never gets them later.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class OwnerWait:
         self._held: Counter[tuple[str, ...]] = Counter()
 
     async def answer(self, judge: Judge, remaining: Callable[[], float], source: str) -> ReviewAnswer:
-        """Return the answer, after the awaited object has arrived or the time is over."""
+        """Judge the request. If the decision awaits an object, judge again after its arrival or the end of the wait."""
         answer = await judge(waited=self._arrivals is None)
         if answer.decision.awaits is None or self._arrivals is None:
             return answer
@@ -87,7 +87,7 @@ class OwnerWait:
 
 
 class FirstLists:
-    """Waits for the first lists, for a single event loop. Without a feed it never waits."""
+    """Lets reviews wait until the first lists of the cluster are complete. For a single event loop."""
 
     def __init__(self, feed: Feed | None, metrics: Metrics) -> None:
         self._feed = feed

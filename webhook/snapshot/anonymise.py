@@ -241,7 +241,10 @@ def _is_public(domain: str) -> bool:
 
 
 def _numbered(words: Sequence[str]) -> Mapping[str, str]:
-    """A replacement for each word, in the same order: ``n07``, ``07n`` after a leading digit, ``u3`` for uids."""
+    """Return a replacement for each word: ``n07``, ``07n`` for a word with a leading digit, ``u3`` for a UID.
+
+    Replacements sort like their words, except for UIDs.
+    """
     uids = [word for word in words if _UID.fullmatch(word)]
     plain = set(words).difference(uids)
     lettered = sorted(word for word in plain if not word[0].isdigit())
@@ -256,7 +259,7 @@ def _width(words: Sequence[str]) -> int:
 
 
 def _compared_keys(value: Json) -> Iterator[str]:
-    """The label keys whose values a selector compares as numbers."""
+    """Yield the label keys with values compared as numbers by a selector."""
     if isinstance(value, dict):
         if value.get("operator") in ("Gt", "Lt") and isinstance(value.get("key"), str):
             yield value["key"]
@@ -268,7 +271,7 @@ def _compared_keys(value: Json) -> Iterator[str]:
 
 
 def _stateful_sets(value: Mapping[str, Json]) -> Iterator[str]:
-    """The names of the object and its owners that are StatefulSets. Their pods and claims end in ordinals."""
+    """Yield the names of StatefulSets: of the object itself and of its owners. Their pods' names end in ordinals."""
     meta = value.get("metadata")
     if not isinstance(meta, dict):
         return

@@ -50,7 +50,7 @@ def capture(live: LiveCluster, policy: Policy, progress: Callable[[int], None]) 
         progress: Called with the number of objects read so far.
 
     Raises:
-        UnreadableError: As from `read_kinds`.
+        UnreadableClusterError: As from `read_kinds`.
     """
     missing, refused = list[str](), dict[str, str]()
     try:
@@ -61,8 +61,8 @@ def capture(live: LiveCluster, policy: Policy, progress: Callable[[int], None]) 
     except ClusterError as error:
         raise unreachable_error(live.source, error) from error
 
-    def keep(raw: Raw, of: TypeMeta) -> bytes:
-        return project(raw, of, policy.workloads)
+    def keep(raw: Raw, type_meta: TypeMeta) -> bytes:
+        return project(raw, type_meta, policy.workloads)
 
     objects, kinds = list[bytes](), Counter[str]()
     for resource, listing in zip(resources, read_kinds(live, resources, keep, progress), strict=True):
@@ -90,7 +90,7 @@ def without_names(snapshot: CapturedSnapshot) -> CapturedSnapshot:
 
 
 def take_file(file: str, policy: Policy) -> CapturedSnapshot:
-    """Do the same as `capture` with a snapshot file or output of kubectl.
+    """Return the objects of a snapshot file, or of kubectl's output, as `capture` does for a live cluster.
 
     Raises:
         SnapshotError: The file cannot be read.

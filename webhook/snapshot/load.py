@@ -76,7 +76,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         version: The release in the header, or the requested one.
         taken_at: The time of the capture, None if unknown.
         objects: The number of objects by kind, including kinds that no answer depends on.
-        kept: The objects requested by the caller.
+        kept: The objects selected by ``keep``.
         left_out: A line for each object refused by the index.
     """
 
@@ -117,7 +117,7 @@ class Header(Struct, frozen=True, rename="camel"):
 
     @property
     def lacks(self) -> Mapping[str, str]:
-        """The resources missing from the file, with the reason."""
+        """The resources missing from the file, each with the reason."""
         later = _LATER if self.resources is None else {*_NAMES} - {*self.resources}
         return {**{name: "not in this snapshot" for name in _NAMES if name in later}, **self.missing}
 
@@ -192,7 +192,7 @@ def read_header(line: bytes) -> Header | None:
 
 
 def absent(kinds: Collection[str]) -> Mapping[str, str]:
-    """The resources missing from a file without a header, with the reason to print.
+    """Return the resources missing from a file without a header, each with the reason to print.
 
     Args:
         kinds: The kinds in the file.
@@ -288,6 +288,6 @@ def _item(raw: bytes | Raw, name: str, line: int, stated: TypeMeta | None = None
 
 
 def _line_of(text: bytes, error: Exception) -> int:
-    """The line of a decoding error, or the last line if the error has no position."""
+    """Return the line of a decoding error, or the last line if the error has no position."""
     offset = _OFFSET.search(str(error))
     return text.count(b"\n", 0, int(offset[1]) if offset else len(text)) + 1

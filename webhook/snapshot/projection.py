@@ -53,28 +53,28 @@ _PLAIN = CopiedShape(plain=True)
 _ANNOTATIONS = CopiedShape(members=dict.fromkeys(sorted(readers.READ_ANNOTATIONS), _PLAIN))
 
 
-def project(raw: bytes | Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bytes:
+def project(raw: bytes | Raw, type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bytes:
     """Encode the object as JSON with its type and only the fields that evenspread reads.
 
     Raises:
-        msgspec.DecodeError: The text is not a JSON object. UnicodeDecodeError and RecursionError have the same cause.
+        msgspec.DecodeError: The text is not a JSON object. So do UnicodeDecodeError and RecursionError.
     """
     value = decoder_of(dict[str, Json]).decode(raw)
-    copied = _copied(value, _shape_of(of, embedded))
-    return msgspec.json.encode({"apiVersion": of.api_version, "kind": of.kind, **copied})
+    copied = _copied(value, _shape_of(type_meta, embedded))
+    return msgspec.json.encode({"apiVersion": type_meta.api_version, "kind": type_meta.kind, **copied})
 
 
-def is_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
+def is_read(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
     """Whether any answer depends on objects of this kind."""
-    return _shape_of(of, embedded) != CopiedShape()
+    return _shape_of(type_meta, embedded) != CopiedShape()
 
 
 @functools.cache
-def _shape_of(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> CopiedShape:
-    """The copied parts of a kind's objects. Empty if no answer depends on them."""
-    read = readers.decoded_type(of)
+def _shape_of(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> CopiedShape:
+    """Return the copied parts of a kind's objects. Empty if no answer depends on them."""
+    read = readers.decoded_type(type_meta)
     shape = _typed(type_info(decoder_of(read).type)) if read is not None else None
-    for path, type_ in fields_read(of, embedded):
+    for path, type_ in fields_read(type_meta, embedded):
         shape = _either(shape, _at(path, _typed(type_info(decoder_of(type_).type))))
     return shape or CopiedShape()
 
@@ -97,7 +97,7 @@ def _copied(value: Json, shape: CopiedShape) -> Json:
 
 
 def _typed(info: Type) -> CopiedShape | None:
-    """The copied parts of a value decoded as this type. None for types without content."""
+    """Return the copied parts of a value decoded as this type. None if evenspread reads nothing of it."""
     match info:
         case StructType(cls=cls, fields=fields):
             read = {field.encode_name: _typed(field.type) for field in fields if field.encode_name not in _NOT_COPIED}

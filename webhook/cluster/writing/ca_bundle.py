@@ -88,10 +88,7 @@ def _complete_kind(  # noqa: PLR0913 those of `complete`, for one kind
     keeping: bool,
     serving: Callable[[], bool],
 ) -> Iterator[str]:
-    """Add the missing caBundle and rules to a configuration.
-
-    Yields the names of the `Completed` fields for this kind.
-    """
+    """Add the missing caBundle and rules to a configuration. Yields `Completed` field names for this kind."""
     path, title = f"{collection(kind)}/{name}", f"{kind} {name}"
     answer = server.send("GET", path)
     if answer.status == _ABSENT:
@@ -123,7 +120,7 @@ def _complete_kind(  # noqa: PLR0913 those of `complete`, for one kind
 def _apply_patch(
     server: ApiServer, path: str, title: str, content: JsonObject, patch: Sequence[JsonObject]
 ) -> JsonObject:
-    """Apply a JSON Patch to this version of an object. Returns the stored object, or {} for another version."""
+    """Apply a JSON Patch. Returns the stored object, or {} if the object has changed since ``content`` was read."""
     # The patch refers to webhooks and owners by index, which is valid only in this version.
     version = {"op": "test", "path": "/metadata/resourceVersion", "value": content["metadata"]["resourceVersion"]}
     answer = server.send("PATCH", path, [version, *patch], media="application/json-patch+json")
@@ -133,7 +130,8 @@ def _apply_patch(
 def _disown(server: ApiServer, path: str, title: str, content: JsonObject) -> None:
     """Remove evenspread from the owners of the written fields.
 
-    Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go Update: managedFields of an update are taken.
+    Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go ``Update``: it stores
+    the managedFields of the update.
     """
     owners = content.get("metadata", {}).get("managedFields") or ()
     ours = [number for number, owner in enumerate(owners) if owner.get("manager") == USER_AGENT]

@@ -1,8 +1,8 @@
 """Read and update the Secret of the CA, without overwriting other writers.
 
-The chart renders it empty and the controller fills it by an update, so no role needs permission to create Secrets. The
-API server's clock decides, since the API server verifies the CA's certificates: a wrong clock on a node neither ends a
-CA nor creates an unusable CA.
+The chart renders it empty and the controller fills it by an update, so no role needs permission to create Secrets. All
+times come from the API server's clock, since the API server verifies the certificates. A wrong clock on a node can
+neither end a CA early nor create a CA with a later start.
 
 Source: cert-manager pkg/server/tls/authority/authority.go.
 """
@@ -42,7 +42,7 @@ class CaSecret:
         return held, now
 
     def update(self, step: Callable[[Authorities | None, datetime], Authorities]) -> tuple[Authorities, datetime]:
-        """Replace the content by the result of ``step``. Retries after a conflict. Returns content and time."""
+        """Store the result of ``step(stored CA, time)``. Retries after a conflict. Returns the new CA and the time."""
         for _ in range(_TRIES):
             content, held, now = self._read()
             following = step(held, now)

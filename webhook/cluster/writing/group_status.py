@@ -1,7 +1,7 @@
 """Read and write the status of a SpreadGroup.
 
-Server-side apply writes the status subresource of the object by uid. So the API server refuses it for a new group of
-the same name.
+Server-side apply writes the status subresource, with the group's uid. So the API server refuses the status of a deleted
+group for a new group of the same name.
 
 Source: kubernetes.io/docs/reference/using-api/server-side-apply; apiextensions v1 ``CustomResourceSubresourceStatus``.
 """
@@ -35,7 +35,7 @@ def put_status(server: ApiServer, group: SpreadGroup, status: JsonObject) -> Non
 
 
 def pods_of(server: ApiServer, namespace: str, selector: str, most: int) -> list[Pod] | None:
-    """Return the readable pods matched by a selector. None for more than ``most``."""
+    """Return the pods matched by a selector, without undecodable pods. None for more than ``most`` pods."""
     pods = list[Pod]()
     for page in list_labelled(server, f"/api/v1/namespaces/{quote(namespace)}/pods", selector):
         values, _ = read_items(page, _PODS)

@@ -127,7 +127,7 @@ _GROUPS = _Webhook("groups.evenspread.io", "mutate", _PLANNED, _TO_PLAN)
 
 
 def configurations(url: str, ca: bytes, defaults: Defaults, *, groups: bool = False) -> tuple[JsonObject, ...]:
-    """Return the webhook configurations, as in the chart. The mutating configuration is omitted without an effect."""
+    """Return the webhook configurations, as in the chart. Omit the mutating one if these defaults patch no pod."""
     documents = [_configuration("Validating", [_webhook(_VALIDATE, url, ca)])]
     mutating = list[dict[str, object]]()
     if defaults.injects:
@@ -146,7 +146,7 @@ def has_groups(server: ApiServer) -> bool:
 
 
 def _unneeded(defaults: Defaults) -> tuple[str, ...]:
-    """Return the match conditions to omit. With these defaults they skip pods to patch, or send pods to leave alone."""
+    """Return the match conditions to omit. With these defaults they would skip pods in need of a patch."""
     strict, asking = "declares-no-constraint", "declares-no-constraint-or-asks-for-fallback"
     if defaults.fill_null_selector or defaults.fallback == FallbackMode.ALWAYS:
         return strict, asking

@@ -81,7 +81,7 @@ def report_store(server: ApiServer, api_version: str, kind: str) -> ReportStore 
 
 
 def is_of_one_object(refusal: RefusedError) -> bool:
-    """Whether the refusal concerns only this object or its namespace, so other writes can continue.
+    """Whether the refusal concerns only this object or its namespace. Then writes elsewhere can continue.
 
     Source: apiserver pkg/endpoints/handlers/responsewriters/errors.go ``forbiddenMessage``.
     """

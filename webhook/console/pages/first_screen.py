@@ -44,7 +44,7 @@ class Fact(Struct, frozen=True):
 
 
 def first_screen(shown: Shown, scan: ClusterScan) -> dict[str, object]:
-    """The values of the first screen."""
+    """Return the template's values for the first screen."""
     moment, shorts = instant(shown.moment), zone_shorts(scan)
     bad = [workload for workload in scan.workloads if any(True for _ in wrongs(workload, moment))]
     return {
@@ -57,13 +57,13 @@ def first_screen(shown: Shown, scan: ClusterScan) -> dict[str, object]:
 
 
 def zone_shorts(scan: ClusterScan) -> Mapping[str, str]:
-    """The short names of all known zones."""
+    """Return a short name for each zone of the cluster."""
     named = {loss.zone for loss in scan.zones} | {zone for workload in scan.workloads for zone in workload.zones}
     return short_names(sorted(named))
 
 
 def _loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> _Tile:
-    """The cost of losing the worst zone, summed over all workloads."""
+    """Return the tile of the worst zone: the number of Pending pods if it fails, for all workloads."""
     worst = worst_loss(scan.zones)
     if worst is None:
         why = "; ".join(f"{name}: {text}" for name, text in scan.lacks.items() if name in {"nodes", "pods"})
@@ -89,7 +89,7 @@ def _loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> _Tile:
 
 
 def _pending_tile(scan: ClusterScan, moment: datetime | None) -> _Tile:
-    """The pods that are Pending because of spread, and since when."""
+    """Return the tile of pods Pending because of spread, with the longest waiting pod."""
     waiting = scan.pending.get(PendingCause.SPREAD, 0)
     oldest = min(
         (
@@ -116,7 +116,7 @@ def _pending_tile(scan: ClusterScan, moment: datetime | None) -> _Tile:
 
 
 def _above_tile(scan: ClusterScan) -> _Tile:
-    """The workloads with a skew above their maxSkew."""
+    """Return the tile of workloads with a skew above their maxSkew."""
     above = [workload for workload in scan.workloads if any(skew.above for skew in workload.skews)]
     text = "every workload is within its maxSkew"
     if above:
@@ -136,7 +136,7 @@ def _above_tile(scan: ClusterScan) -> _Tile:
 
 
 def _health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
-    """The state of the installation in a line. Unknown parts are left out."""
+    """Yield the facts about the installation, without unknown facts."""
     yield Fact("Ceiling", health.ceiling)
     yield Fact("Defaults", health.defaults_mode)
     if health.fault:
@@ -158,7 +158,7 @@ def _health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
 
 
 def health_page(shown: Shown, scan: ClusterScan) -> dict[str, object]:
-    """The values of the health page."""
+    """Return the template's values for the health page."""
     return {
         "facts": [*_facts(shown, scan)],
         "lacks": scan.lacks,

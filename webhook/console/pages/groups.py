@@ -35,12 +35,12 @@ _TITLES = {
 
 
 def in_order(groups: Iterable[GroupWithStatus]) -> list[GroupWithStatus]:
-    """Groups with a broken cap first, then groups with another false condition, then the rest by name."""
+    """Sort groups: first those with a broken cap, then those with another unmet condition, then the rest, by name."""
     return sorted(groups, key=lambda group: (*_rank(group), group.group.meta.namespace, group.group.meta.name))
 
 
 def find_group(shown: Shown, wanted: Mapping[str, str]) -> GroupWithStatus | None:
-    """The group named by a URL."""
+    """Return the group named by a URL's parameters, if it exists."""
     asked = wanted.get("namespace", ""), wanted.get("name", "")
     return next(
         (group for group in shown.groups or () if (group.group.meta.namespace, group.group.meta.name) == asked), None
@@ -48,7 +48,7 @@ def find_group(shown: Shown, wanted: Mapping[str, str]) -> GroupWithStatus | Non
 
 
 def group_list(shown: Shown) -> dict[str, object]:
-    """The values of the list."""
+    """Return the template's values for the list of groups."""
     groups = in_order(shown.groups or ())
     return {
         "columns": [*_TITLES.values()],
@@ -59,20 +59,20 @@ def group_list(shown: Shown) -> dict[str, object]:
     }
 
 
-def group_page(of: GroupWithStatus) -> dict[str, object]:
-    """The values of a group's page."""
-    spec, status = of.group.spec, of.status
+def group_page(known: GroupWithStatus) -> dict[str, object]:
+    """Return the template's values for the page of a group."""
+    spec, status = known.group.spec, known.status
     workloads = status.workloads[:_MOST_SHARDS]
     zones = sorted({zone for workload in status.workloads for zone in workload.zones})[:_MOST_ZONES]
     return {
-        "name": one_line(of.group.meta.name),
-        "namespace": one_line(of.group.meta.namespace),
+        "name": one_line(known.group.meta.name),
+        "namespace": one_line(known.group.meta.namespace),
         "size": "" if spec is None else _size(spec.expected.shards, spec.expected.pods_per_shard),
         "wrongs": [
             one_line(condition.message, _LONGEST) for condition in status.conditions if condition.status == "False"
         ],
         "conditions": [_condition(condition) for condition in status.conditions],
-        "caps": [_cap(cap, of) for cap in status.distribution],
+        "caps": [_cap(cap, known) for cap in status.distribution],
         "zones": [one_line(name, 40) for name in zones],
         "shards": [
             {"name": one_line(workload.name), "cells": [zone in workload.zones for zone in zones]}
@@ -83,20 +83,20 @@ def group_page(of: GroupWithStatus) -> dict[str, object]:
         "fields": [_fields(workload) for workload in workloads[:_MOST_FIELDS]],
         "rest": _rest(status.workloads),
         "moves": status.moves,
-        "unguarded": _unguarded(of),
+        "unguarded": _unguarded(known),
     }
 
 
-def _rank(of: GroupWithStatus) -> tuple[bool, bool]:
+def _rank(known: GroupWithStatus) -> tuple[bool, bool]:
     return (
-        of.status.condition(CAPS_HELD).status != "False",
-        all(condition.status == "True" for condition in of.status.conditions),
+        known.status.condition(CAPS_HELD).status != "False",
+        all(condition.status == "True" for condition in known.status.conditions),
     )
 
 
-def _line(of: GroupWithStatus) -> dict[str, object]:
-    name, namespace = of.group.meta.name, of.group.meta.namespace
-    conditions = [of.status.condition(condition) for condition in _TITLES]
+def _line(known: GroupWithStatus) -> dict[str, object]:
+    name, namespace = known.group.meta.name, known.group.meta.namespace
+    conditions = [known.status.condition(condition) for condition in _TITLES]
     return {
         "name": one_line(name),
         "namespace": one_line(namespace),
@@ -108,55 +108,57 @@ def _line(of: GroupWithStatus) -> dict[str, object]:
     }
 
 
-def _word(of: DatedCondition) -> str:
-    return _WORDS.get(of.status, _WORDS["Unknown"])
+def _word(condition: DatedCondition) -> str:
+    return _WORDS.get(condition.status, _WORDS["Unknown"])
 
 
 def _size(shards: int, pods: int) -> str:
     return f"{plural(shards, 'shard')} of {plural(pods, 'pod')}"
 
 
-def _condition(of: DatedCondition) -> Fact:
-    title = _TITLES.get(of.type, one_line(of.type))
-    return Fact(title, f"{_word(of)}: {one_line(of.message, _LONGEST)}", bad=of.status == "False")
+def _condition(condition: DatedCondition) -> Fact:
+    title = _TITLES.get(condition.type, one_line(condition.type))
+    return Fact(title, f"{_word(condition)}: {one_line(condition.message, _LONGEST)}", bad=condition.status == "False")
 
 
-def _cap(of: Distribution, among: GroupWithStatus) -> dict[str, object]:
-    most = max([*of.domains.values(), of.cap, 1])
+def _cap(cap: Distribution, among: GroupWithStatus) -> dict[str, object]:
+    most = max([*cap.domains.values(), cap.cap, 1])
     full = most + max(1, most // 8)  # so that the cap is no edge of the picture
-    selector = None if of.selector is None else valid_selector(of.selector)
+    selector = None if cap.selector is None else valid_selector(cap.selector)
     rows = [
-        DomainRow(one_line(name), pods, pods > of.cap, pictures.bar(pods, full=full, limit=of.cap))
-        for name, pods in sorted(of.domains.items())
+        DomainRow(one_line(name), pods, pods > cap.cap, pictures.bar(pods, full=full, limit=cap.cap))
+        for name, pods in sorted(cap.domains.items())
     ]
     return {
-        "title": f"At most {plural(of.cap, 'pod')} {in_a_domain(of.topology_key)}",
+        "title": f"At most {plural(cap.cap, 'pod')} {in_a_domain(cap.topology_key)}",
         "terms": "" if selector is None else f"of the pods with {one_line(selector.text)}",
         "domains": rows,
-        "rest": f"and {plural(of.more, 'domain')} with fewer pods" if of.more else "",
-        "problem": _problem(of, among),
+        "rest": f"and {plural(cap.more, 'domain')} with fewer pods" if cap.more else "",
+        "problem": _problem(cap, among),
     }
 
 
-def _problem(of: Distribution, among: GroupWithStatus) -> str:
-    """Why maxSkew cannot replace the cap. Empty if maxSkew keeps the cap too."""
-    spec, domains = among.group.spec, len(of.domains) + of.more
+def _problem(cap: Distribution, among: GroupWithStatus) -> str:
+    """Return why maxSkew alone would not keep the cap. Empty if it would."""
+    spec, domains = among.group.spec, len(cap.domains) + cap.more
     # The list of nodes has only those with pods.
-    if spec is None or of.selector is not None or not domains or of.cap < 1 or of.topology_key == HOSTNAME:
+    if spec is None or cap.selector is not None or not domains or cap.cap < 1 or cap.topology_key == HOSTNAME:
         return ""
     pods = spec.expected.shards * spec.expected.pods_per_shard
-    worst = fullest(pods, domains, of.cap)
-    if worst <= of.cap:
+    worst = fullest(pods, domains, cap.cap)
+    if worst <= cap.cap:
         return ""
-    where = domain_noun(of.topology_key)
-    return f"maxSkew {of.cap} would not keep it: of {pods} pods in {plural(domains, where)}, {worst} could land in one."
+    where = domain_noun(cap.topology_key)
+    return (
+        f"maxSkew {cap.cap} would not keep it: of {pods} pods in {plural(domains, where)}, {worst} could land in one."
+    )
 
 
-def _fields(of: PlannedWorkload) -> dict[str, str]:
-    given = msgspec.to_builtins(of)
+def _fields(workload: PlannedWorkload) -> dict[str, str]:
+    given = msgspec.to_builtins(workload)
     template = {key: given[key] for key in ("topologySpreadConstraints", "affinity") if given.get(key)}
     return {
-        "name": f"{one_line(of.kind)} {one_line(of.name)}",
+        "name": f"{one_line(workload.kind)} {one_line(workload.name)}",
         "yaml": block({"spec": {"template": {"spec": template}}}),
     }
 
@@ -166,8 +168,8 @@ def _rest(workloads: Sequence[PlannedWorkload]) -> str:
     return f"The status of the SpreadGroup lists the fields of {plural(rest, 'more workload')}." if rest > 0 else ""
 
 
-def _unguarded(of: GroupWithStatus) -> str:
-    unguarded = of.status.unguarded
+def _unguarded(known: GroupWithStatus) -> str:
+    unguarded = known.status.unguarded
     if not unguarded.count:
         return ""
     names, more = ", ".join(map(one_line, unguarded.pods)), " …" * (unguarded.count > len(unguarded.pods))

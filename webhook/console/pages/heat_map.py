@@ -31,7 +31,7 @@ class HeatCell(Struct, frozen=True):
 
 
 def heat_map(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]:
-    """The values of the heat map. Shows the fullest domains and sums up the rest."""
+    """Return the template's values. The fullest domains have columns, and a last column sums up the rest."""
     keys = [
         key
         for key, _ in Counter(skew.topology_key for workload in scan.workloads for skew in workload.skews).most_common()
@@ -69,19 +69,19 @@ def heat_map(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]
     }
 
 
-def _of_key(of: ScannedWorkload, key: str) -> ActualSkew | None:
-    """The broken constraint over the key, or the first one."""
-    mine = [skew for skew in of.skews if skew.topology_key == key]
+def _of_key(workload: ScannedWorkload, key: str) -> ActualSkew | None:
+    """Return the workload's constraint for a topology key: the first above its maxSkew, else the first."""
+    mine = [skew for skew in workload.skews if skew.topology_key == key]
     return next((skew for skew in mine if skew.above), mine[0] if mine else None)
 
 
 def limit_of(skew: ActualSkew) -> int | None:
-    """The most pods a domain may have now. None if the global minimum is unknown."""
+    """Return the most pods allowed in a domain now by maxSkew. None if the global minimum is unknown."""
     return None if skew.global_minimum is None else skew.global_minimum + skew.max_skew
 
 
 def _own(skew: ActualSkew) -> Mapping[str, int]:
-    """The workload's own pods by domain. All counted pods if its own are not distinguishable."""
+    """Return the workload's own pods by domain, or all counted pods if its own cannot be distinguished."""
     return skew.domains if skew.own is None else skew.own
 
 
@@ -98,7 +98,7 @@ def _cells(skew: ActualSkew, columns: Sequence[str]) -> list[HeatCell]:
 
 
 def _beside(skew: ActualSkew, columns: Sequence[str]) -> HeatCell:
-    """The pods in domains without a column and on nodes without the label."""
+    """Return the cell for all domains without a column, and for nodes without the label."""
     own, others = ({**pods} for pods in (_own(skew), skew.others))
     for name in columns:
         own.pop(name, None)

@@ -52,7 +52,7 @@ class PageNumbers(Struct, frozen=True):
 
 
 def chosen(scan: ClusterScan, query: Query) -> list[ScannedWorkload]:
-    """The workloads selected by a query, in its order."""
+    """Return the workloads selected by a query, sorted by its sort key."""
     _, wanted = _CHOICES[query.only]
     text = query.text.casefold()
     workloads = [
@@ -65,14 +65,14 @@ def chosen(scan: ClusterScan, query: Query) -> list[ScannedWorkload]:
 
 
 def cut(rows: Sequence[_Row], query: Query, size: int = PAGE) -> tuple[Sequence[_Row], PageNumbers]:
-    """The rows of the query's page. Beyond the end, the last page."""
+    """Return the rows of the query's page, or of the last page if the query's page is beyond it."""
     pages = max(1, -(-len(rows) // size))
     number = min(query.page, pages)
     return rows[(number - 1) * size : number * size], PageNumbers(number, pages, len(rows))
 
 
 def pager(path: str, query: Query, page: PageNumbers) -> dict[str, object]:
-    """The values for links to other pages."""
+    """Return the template's values for links to the previous and next page."""
     return {
         "page": page.number,
         "pages": page.pages,
@@ -82,7 +82,7 @@ def pager(path: str, query: Query, page: PageNumbers) -> dict[str, object]:
 
 
 def listing(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]:
-    """The values of the list."""
+    """Return the template's values for the list of workloads."""
     workloads = chosen(scan, query)
     rows, page = cut(workloads, query)
     moment, shorts = instant(shown.moment), zone_shorts(scan)
@@ -109,14 +109,14 @@ def _column(name: str, sort: Sort | None, query: Query) -> dict[str, object]:
     }
 
 
-def _numbers(of: ScannedWorkload) -> dict[str, object]:
-    waiting, spread = sum(of.pending.values()), of.pending.get(PendingCause.SPREAD, 0)
-    skew = max(of.skews, key=excess, default=None)
-    loss = worst_loss(of.losses)
+def _numbers(workload: ScannedWorkload) -> dict[str, object]:
+    waiting, spread = sum(workload.pending.values()), workload.pending.get(PendingCause.SPREAD, 0)
+    skew = max(workload.skews, key=excess, default=None)
+    loss = worst_loss(workload.losses)
     lost = 0 if loss is None else loss.most_pending
-    findings = counted_findings(of)
+    findings = counted_findings(workload)
     return {
-        "pods": pods_of(of),
+        "pods": pods_of(workload),
         "pending": f"{waiting:,}" if waiting else "",
         "pending_bad": bool(spread),
         "skew": _skew(skew),
@@ -126,12 +126,16 @@ def _numbers(of: ScannedWorkload) -> dict[str, object]:
     }
 
 
-def pods_of(of: ScannedWorkload) -> str:
-    """``5 of 7``, or ``7`` if complete or the wanted number is unknown. Empty for indistinguishable pods."""
-    if of.pods is None:
+def pods_of(workload: ScannedWorkload) -> str:
+    """Return the number of pods: ``5 of 7`` replicas, or ``7`` if all exist. Empty if the number is unknown."""
+    if workload.pods is None:
         return ""
-    return f"{of.pods:,}" if of.wanted in {None, of.pods} else f"{of.pods:,} of {of.wanted:,}"
+    return (
+        f"{workload.pods:,}"
+        if workload.wanted in {None, workload.pods}
+        else f"{workload.pods:,} of {workload.wanted:,}"
+    )
 
 
-def _skew(of: ActualSkew | None) -> str:
-    return "" if of is None or of.skew is None else f"{of.skew} of {of.max_skew}"
+def _skew(skew: ActualSkew | None) -> str:
+    return "" if skew is None or skew.skew is None else f"{skew.skew} of {skew.max_skew}"

@@ -47,25 +47,30 @@ class _Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str:
-        """The URL of its page."""
+        """The URL of the workload's page."""
         return link("/workload", dict(self.identity))
 
     @property
     def anchor(self) -> str:
-        """Its anchor in this document."""
+        """The anchor of the workload in the single file."""
         return link("", dict(self.identity)).removeprefix("?")
 
 
-def summary(of: ScannedWorkload, moment: datetime | None, shorts: Mapping[str, str]) -> _Summary:
+def summary(workload: ScannedWorkload, moment: datetime | None, shorts: Mapping[str, str]) -> _Summary:
     """Summarise a workload. ``shorts`` has the short names of the cluster's zones."""
-    reasons = [*wrongs(of, moment)]
-    rest, fix = len(reasons) - 1, of.fix or _NO_FIX
+    reasons = [*wrongs(workload, moment)]
+    rest, fix = len(reasons) - 1, workload.fix or _NO_FIX
     return _Summary(
-        name=one_line(of.name),
-        kind=one_line(of.kind),
-        namespace=one_line(of.namespace),
-        identity=(("apiVersion", of.api_version), ("kind", of.kind), ("namespace", of.namespace), ("name", of.name)),
-        zones=zone_cells(of, shorts),
+        name=one_line(workload.name),
+        kind=one_line(workload.kind),
+        namespace=one_line(workload.namespace),
+        identity=(
+            ("apiVersion", workload.api_version),
+            ("kind", workload.kind),
+            ("namespace", workload.namespace),
+            ("name", workload.name),
+        ),
+        zones=zone_cells(workload, shorts),
         why=reasons[0] if reasons else "",
         more=f"and {rest:,} more" if rest > 0 else "",
         fix=fix.text,
@@ -73,54 +78,56 @@ def summary(of: ScannedWorkload, moment: datetime | None, shorts: Mapping[str, s
     )
 
 
-def wrongs(of: ScannedWorkload, moment: datetime | None) -> Iterator[str]:
-    """Every problem of a workload as a sentence, worst first."""
-    for failure in of.failures:
+def wrongs(workload: ScannedWorkload, moment: datetime | None) -> Iterator[str]:
+    """Yield every problem of a workload as text, worst first."""
+    for failure in workload.failures:
         yield one_line(f"a bug stopped evenspread's check, in {failure.part}: {failure.error}", _LONGEST)
-    waiting = of.pending.get(PendingCause.SPREAD, 0)
+    waiting = workload.pending.get(PendingCause.SPREAD, 0)
     if waiting:
-        oldest = of.oldest_for_spread
+        oldest = workload.oldest_for_spread
         since = age(oldest.since, moment) if oldest is not None else ""
         oldest_text = f", the oldest for {since}" if since else ""
         yield f"{plural(waiting, 'pod')} Pending because of spread{oldest_text}"
-    for uneven in sorted(of.skews, key=lambda skew: -excess(skew)):
+    for uneven in sorted(workload.skews, key=lambda skew: -excess(skew)):
         if uneven.above:
             yield above_text(uneven)
-    for judged in counted_findings(of):
+    for judged in counted_findings(workload):
         yield one_line(judged.finding.summary, _LONGEST)
-    worst = worst_loss(of.losses)
+    worst = worst_loss(workload.losses)
     if worst is not None and worst.most_pending:
         yield f"{plural(worst.most_pending, 'pod')} would stay Pending if zone {one_line(worst.zone)} failed"
 
 
-def above_text(of: ActualSkew) -> str:
-    """``uneven by zone: skew 3, maxSkew allows 1``, with the number of counted pods from other workloads."""
-    whose = f" ({text})" if (text := ownership_text(of)) else ""
-    return f"uneven by {constraint_name(of.topology_key, None)}: skew {of.skew}, maxSkew allows {of.max_skew}{whose}"
+def above_text(skew: ActualSkew) -> str:
+    """Return ``uneven by zone: skew 3, maxSkew allows 1``, with the number of counted pods of other workloads."""
+    whose = f" ({text})" if (text := ownership_text(skew)) else ""
+    return (
+        f"uneven by {constraint_name(skew.topology_key, None)}: skew {skew.skew}, maxSkew allows {skew.max_skew}{whose}"
+    )
 
 
-def counted_findings(of: ScannedWorkload) -> list[JudgedFinding]:
-    """The findings that need action, most severe first: without waived findings and notes."""
-    counted = (finding for finding in of.findings if not finding.waived and finding.configured in _TOLD)
+def counted_findings(workload: ScannedWorkload) -> list[JudgedFinding]:
+    """Return the findings in mode warn or deny, most severe first, without exempted findings."""
+    counted = (finding for finding in workload.findings if not finding.waived and finding.configured in _TOLD)
     return sorted(counted, key=lambda judged: judged.severity.rank)
 
 
-def excess(of: ActualSkew) -> int:
-    """The excess over maxSkew in pods. Negative below it."""
-    return (of.skew or 0) - of.max_skew
+def excess(skew: ActualSkew) -> int:
+    """Return the skew minus maxSkew. Negative below maxSkew."""
+    return (skew.skew or 0) - skew.max_skew
 
 
 def worst_loss(losses: tuple[ZoneLoss, ...]) -> ZoneLoss | None:
-    """The zone with the costliest failure."""
+    """Return the zone whose failure leaves most pods Pending. None without zones."""
     return max(losses, key=lambda loss: loss.most_pending, default=None)
 
 
-def zone_cells(of: ScannedWorkload, shorts: Mapping[str, str]) -> tuple[_ZoneCell, ...]:
-    """The workload's pods in each zone, by name. Empty for a single zone, or if its pods are not distinguishable."""
-    above = [skew for skew in of.skews if skew.topology_key == ZONE and skew.above]
-    full = max(of.zones.values(), default=0)
+def zone_cells(workload: ScannedWorkload, shorts: Mapping[str, str]) -> tuple[_ZoneCell, ...]:
+    """Return the workload's pods in each zone, sorted by zone. Empty without data about zones."""
+    above = [skew for skew in workload.skews if skew.topology_key == ZONE and skew.above]
+    full = max(workload.zones.values(), default=0)
     cells = []
-    for name, pods in sorted(of.zones.items()):
+    for name, pods in sorted(workload.zones.items()):
         # The limit covers all counted pods, including those of other workloads.
         counted = any(skew.domains.get(name, 0) > skew.max_skew + (skew.global_minimum or 0) for skew in above)
         high = counted and pods > 0

@@ -54,7 +54,7 @@ class DomainRow(Struct, frozen=True):
 
 
 def find(scan: ClusterScan, wanted: Mapping[str, str]) -> ScannedWorkload | None:
-    """The workload named by a URL. Without an apiVersion, the first of its kind."""
+    """Return the workload named by a URL's parameters. Without apiVersion, the first match in any API group."""
     version = wanted.get("apiVersion", "")
     for workload in scan.workloads:
         if (
@@ -67,79 +67,79 @@ def find(scan: ClusterScan, wanted: Mapping[str, str]) -> ScannedWorkload | None
     return None
 
 
-def workload_page(shown: Shown, scan: ClusterScan, of: ScannedWorkload) -> dict[str, object]:
-    """The values of a workload's page."""
+def workload_page(shown: Shown, scan: ClusterScan, workload: ScannedWorkload) -> dict[str, object]:
+    """Return the template's values for the page of a workload."""
     moment = instant(shown.moment)
-    line = summary(of, moment, zone_shorts(scan))
-    reasons = [*wrongs(of, moment)]
-    hidden = sum(of.pending.values()) - len(of.pending_pods)
+    line = summary(workload, moment, zone_shorts(scan))
+    reasons = [*wrongs(workload, moment)]
+    hidden = sum(workload.pending.values()) - len(workload.pending_pods)
     return {
         **asdict(line),
         "address": line.address,
         "anchor": line.anchor,
-        "pods": f"pods: {pods_of(of) or 'not known'}",
+        "pods": f"pods: {pods_of(workload) or 'not known'}",
         "wrongs": reasons,
-        "constraints": [_constraint(skew) for skew in of.skews],
-        "pending": [_pending(pending_pod, moment) for pending_pod in of.pending_pods],
+        "constraints": [_constraint(skew) for skew in workload.skews],
+        "pending": [_pending(pending_pod, moment) for pending_pod in workload.pending_pods],
         "pending_rest": f"and {plural(hidden, 'pod')} more" if hidden > 0 else "",
-        "losses": of.losses,
-        "findings": of.findings,
+        "losses": workload.losses,
+        "findings": workload.findings,
         "consequences": _CONSEQUENCES,
-        "facts": [*_facts(of)],
+        "facts": [*_facts(workload)],
     }
 
 
-def _constraint(of: ActualSkew) -> dict[str, object]:
-    limit = limit_of(of)
-    listed = sorted(of.domains.items())
+def _constraint(skew: ActualSkew) -> dict[str, object]:
+    limit = limit_of(skew)
+    listed = sorted(skew.domains.items())
     if len(listed) > _MOST_DOMAINS:
-        listed = sorted(of.domains.items(), key=lambda item: (-item[1], item[0]))[:_MOST_DOMAINS]
-    counted = f"counts pods with {one_line(of.selector)}" if of.selector else "counts no pods"
-    terms = (of.when_unsatisfiable, f"maxSkew {of.max_skew}", _ORIGINS[of.origin], counted)
+        listed = sorted(skew.domains.items(), key=lambda item: (-item[1], item[0]))[:_MOST_DOMAINS]
+    counted = f"counts pods with {one_line(skew.selector)}" if skew.selector else "counts no pods"
+    terms = (skew.when_unsatisfiable, f"maxSkew {skew.max_skew}", _ORIGINS[skew.origin], counted)
     return {
-        "title": f"Spread by {constraint_name(of.topology_key, None)}",
+        "title": f"Spread by {constraint_name(skew.topology_key, None)}",
         "terms": " · ".join(terms),
-        "skew": "not known" if of.skew is None else of.skew,
-        "max_skew": of.max_skew,
-        "above": of.above,
-        "domains": [*_domains(of, listed, limit)],
-        "rest": _rest(of, listed),
-        "whose": f"{whose[0].upper()}{whose[1:]}." if (whose := ownership_text(of)) else "",
-        "meaning": _meaning(of, limit),
+        "skew": "not known" if skew.skew is None else skew.skew,
+        "max_skew": skew.max_skew,
+        "above": skew.above,
+        "domains": [*_domains(skew, listed, limit)],
+        "rest": _rest(skew, listed),
+        "whose": f"{whose[0].upper()}{whose[1:]}." if (whose := ownership_text(skew)) else "",
+        "meaning": _meaning(skew, limit),
     }
 
 
-def _rest(of: ActualSkew, listed: Sequence[tuple[str, int]]) -> str:
-    """The domains left out of the list. It shows the fullest."""
-    rest = of.eligible - len(listed)
+def _rest(skew: ActualSkew, listed: Sequence[tuple[str, int]]) -> str:
+    """Return the text about domains left out of the list of the fullest domains."""
+    rest = skew.eligible - len(listed)
     if not rest:
         return ""
-    has_pods = sum(of.domains.values()) > sum(pods for _, pods in listed)
+    has_pods = sum(skew.domains.values()) > sum(pods for _, pods in listed)
     return f"{'and ' if listed else ''}{plural(rest, 'domain')} {'with fewer' if has_pods else 'without'} pods"
 
 
-def _domains(of: ActualSkew, listed: Sequence[tuple[str, int]], limit: int | None) -> Iterator[DomainRow]:
-    most = max(of.most, limit or 0)
+def _domains(skew: ActualSkew, listed: Sequence[tuple[str, int]], limit: int | None) -> Iterator[DomainRow]:
+    most = max(skew.most, limit or 0)
     full = most + max(1, most // 8)  # so that the limit is no edge of the picture
     for name, count in listed:
-        high = of.above and limit is not None and count > limit
-        others = of.others.get(name, 0)
-        drawn = pictures.bar(count, full=full, least=of.global_minimum, limit=limit, others=others)
+        high = skew.above and limit is not None and count > limit
+        others = skew.others.get(name, 0)
+        drawn = pictures.bar(count, full=full, least=skew.global_minimum, limit=limit, others=others)
         yield DomainRow(one_line(name), count, high, drawn, others)
 
 
-def _meaning(of: ActualSkew, limit: int | None) -> str:
-    """The consequence of the numbers for the next pod."""
-    key = one_line(of.topology_key)
-    if not of.eligible:
+def _meaning(skew: ActualSkew, limit: int | None) -> str:
+    """Return a sentence about the possible domains of the next pod."""
+    key = one_line(skew.topology_key)
+    if not skew.eligible:
         return f"No eligible node has the label {key}."
-    if limit is None or of.global_minimum is None:
+    if limit is None or skew.global_minimum is None:
         return "The current distribution is unknown."
-    least = f"the emptiest domain has {of.global_minimum:,}"
-    if of.min_domains is not None and of.eligible < of.min_domains:
-        least = f"there are {of.eligible:,} domains and minDomains asks for {of.min_domains:,}, so 0 is the minimum"
+    least = f"the emptiest domain has {skew.global_minimum:,}"
+    if skew.min_domains is not None and skew.eligible < skew.min_domains:
+        least = f"there are {skew.eligible:,} domains and minDomains asks for {skew.min_domains:,}, so 0 is the minimum"
     line = f"{least[0].upper()}{least[1:]}"
-    if of.hard:
+    if skew.hard:
         return f"{line}, so a domain takes at most {plural(limit, 'pod')} (the red line). Further pods stay Pending."
     return f"{line}. kube-scheduler prefers emptier domains, but also places pods above {limit:,} (the red line)."
 
@@ -152,13 +152,13 @@ def _pending(pod: PendingPod, moment: datetime | None) -> dict[str, object]:
     }
 
 
-def _facts(of: ScannedWorkload) -> Iterator[Fact]:
-    """Admission's decision about the workload."""
-    if of.would_deny:
-        yield Fact("Under ceiling deny", f"it would be refused: {', '.join(of.would_deny)}")
-    if of.would_inject:
-        yield Fact("Defaults", f"its next pod would get {plural(of.would_inject, 'constraint')}")
-    if of.lacking:
-        yield Fact("Pods without the defaults", f"{of.lacking:,}; restart the workload to give them to all pods")
-    for gap in of.not_evaluated:
+def _facts(workload: ScannedWorkload) -> Iterator[Fact]:
+    """Yield facts about admission: refusals under ceiling deny, added defaults, and rules not evaluated."""
+    if workload.would_deny:
+        yield Fact("Under ceiling deny", f"it would be refused: {', '.join(workload.would_deny)}")
+    if workload.would_inject:
+        yield Fact("Defaults", f"its next pod would get {plural(workload.would_inject, 'constraint')}")
+    if workload.lacking:
+        yield Fact("Pods without the defaults", f"{workload.lacking:,}; restart the workload to give them to all pods")
+    for gap in workload.not_evaluated:
         yield Fact(f"{gap.rule} not evaluated", one_line(gap.missing, _LONGEST))

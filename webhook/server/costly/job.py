@@ -37,14 +37,14 @@ class Ready(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """The answers. `NodesReference` replaces an answer with the current nodes."""
+    """The server's answers to queries of the cluster. A `NodesReference` stands for nodes already sent."""
 
     revision: int
     answers: Sequence[object]
 
 
 class NodesReference(NamedTuple):
-    """Refers to the view with this number in the process."""
+    """Refers to the last `NewView` with this number. So nodes are sent only after a change."""
 
     number: int
 

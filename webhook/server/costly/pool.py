@@ -170,23 +170,23 @@ class _Process:
         self._process.kill()
 
     def reap(self) -> None:
-        """Release the process in the kernel, without a wait once it has ended."""
+        """Remove the ended process from the kernel's table. Waits if it has not ended."""
         self._process.wait()
         self._socket.close()
 
     async def ready(self, cluster: ReadOnlyIndex) -> None:
-        """Wait for its start, and send the nodes."""
+        """Wait until the process has started, and send it the nodes."""
         await self._next()
         await self._send_nodes(cluster.nodes.view())
 
     async def begin(self, job: ReviewJob, cluster: ReadOnlyIndex) -> None:
-        """Send the job, and wait for its start."""
+        """Send the job, and wait until the process has received it."""
         await self._send_nodes(cluster.nodes.view())
         await self._send(job)
         await self._next()
 
     async def decision(self, cluster: ReadOnlyIndex) -> Decision | Exception:
-        """Return its decision. Meanwhile, answer its queries of the cluster."""
+        """Return the decision of the process. Meanwhile, answer its queries of the cluster."""
         message: Decision | Exception | Sequence[IndexQuestion]
         while not isinstance(message := await self._next(), Decision | Exception):
             revision, answers = await answers_to(cluster, message)

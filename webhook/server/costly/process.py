@@ -64,7 +64,7 @@ class ServerLink:
         self._socket.sendall(pack(message))
 
     def receive(self) -> Any:  # noqa: ANN401 any message of the server
-        """Return the next message. It applies new nodes first. Raises EOFError when the server has gone."""
+        """Return the next message, after storing new nodes sent before it. Raises EOFError when the server has gone."""
         message = self._next()
         if not isinstance(message, NewView):
             return message
