@@ -6,7 +6,8 @@ from report.test_scanned import scanned, skew
 from webhook.cluster.reflector import WatchState
 from webhook.controller import figures
 from webhook.controller.figures import ScanFigures
-from webhook.controller.scan import FinishedScan, ScanSettings
+from webhook.controller.publisher import FinishedScan
+from webhook.controller.settings import ScanSettings
 from webhook.core.api.spread_group import GroupMeta, SpreadGroup
 from webhook.core.groups.status.forms import DatedCondition, Distribution, GroupWithStatus, SpreadGroupStatus, Unguarded
 from webhook.core.scan.scanned import ClusterScan, PendingCause, Stranded, ZoneLoss

@@ -14,11 +14,11 @@ from msgspec import Raw
 
 from webhook.cluster.feed import Feed
 from webhook.cluster.listing import ListedPage
-from webhook.controller import scan, workload_lister
+from webhook.controller import workload_lister
 from webhook.core.api.types import TypeMeta
 from webhook.core.scan.scanned import PendingCause
 
-EXAMPLE = Path(scan.__file__).parents[1] / "example" / "cluster.jsonl"
+EXAMPLE = Path(workload_lister.__file__).parents[1] / "example" / "cluster.jsonl"
 WRONG = {**HARD, "labelSelector": {"matchLabels": {"app": "other"}}}
 EVEN = ["n-a", "n-b", "n-c"]
 
@@ -32,6 +32,13 @@ def _api():
 @pytest.fixture(name="replica")
 def _replica(api, tmp_path):
     with Replica(api, tmp_path) as replica:
+        yield replica
+
+
+@pytest.fixture(name="hurried")
+def _hurried(api, tmp_path):
+    """A replica with half a second for each workload."""
+    with Replica(api, tmp_path, workload_seconds=0.5) as replica:
         yield replica
 
 
@@ -332,38 +339,38 @@ def test_a_list_that_begins_again_gives_each_object_once(api, replica):
     assert len(replica.scans().workloads) == 150
 
 
-def test_a_bug_ends_that_scan_and_the_next_one_begins_anew(api, replica, monkeypatch, caplog):
+def test_a_bug_ends_that_scan_and_the_next_one_begins_anew(api, replica, caplog):
     add_workload(api, constraint=WRONG)
-    with monkeypatch.context() as patched:
-        patched.setattr(scan, "scan_workload", lambda *_: 1 / 0)
-        replica.now += 300
-        eventually(lambda: replica.scanner.turn() and replica.scanner.fault)
+    scanned, replica.evaluate = replica.evaluate, lambda *_: 1 / 0
+    replica.now += 300
+    eventually(lambda: replica.scanner.turn() and replica.scanner.fault)
+    replica.evaluate = scanned
     assert replica.scanner.fault == "failed because of a bug: ZeroDivisionError"
     assert "the scan failed because of a bug" in caplog.text
     assert titles(replica.scans()) == ["Deployment/web"]
 
 
 @pytest.mark.slow
-def test_a_workload_that_takes_for_ever_is_left_out(api, replica, monkeypatch, caplog):
+def test_a_workload_that_takes_for_ever_is_left_out(api, hurried, caplog):
+    replica = hurried
     add_workload(api, "endless", constraint=WRONG)
     add_workload(api, constraint=WRONG)
     replica.scans()
-    scanned = scan.scan_workload
+    scanned = replica.evaluate
 
     def look(raw, within):
         while b'"endless"' in raw:
             sum(range(1000))
         return scanned(raw, within)
 
-    monkeypatch.setattr(scan, "_MOST_SECONDS", 0.5)
-    monkeypatch.setattr(scan, "scan_workload", look)
+    replica.evaluate = look
     before = results(api)
     assert before.keys() == {"endless", "web"}
     assert titles(replica.scans()) == ["Deployment/web"]
     assert "a workload takes too long to scan; its report stays unchanged" in caplog.text
     assert results(api) == before
     # What was told of it stays told.
-    monkeypatch.setattr(scan, "scan_workload", scanned)
+    replica.evaluate = scanned
     assert titles(replica.scans()) == ["Deployment/endless", "Deployment/web"]
     assert [each["reason"] for each in api.objects["events"].values()] == ["SpreadViolation"] * 2
     assert not any("series" in each for each in api.objects["events"].values())

@@ -8,8 +8,9 @@ from cluster.api import refuse
 from cluster.following import eventually
 from controller.test_scan import EVEN, WRONG, events, move, results, titles
 from controller.town import HARD, Replica, add_deployment, add_pods, add_set, add_workload, figures, town
+from msgspec.structs import replace
 
-from webhook.controller import scan, updates
+from webhook.controller import updates
 from webhook.core.policy.policy import Policy
 
 INTERVAL, FULL = 1e6, 1e8  # no loop of updates gets there
@@ -28,25 +29,30 @@ def _replica(api, tmp_path):
         yield replica
 
 
+@pytest.fixture(name="sliced")
+def _sliced(api, tmp_path):
+    """A replica with a workload in each slice."""
+    with Replica(api, tmp_path, interval=INTERVAL, full_interval=FULL, slice_seconds=1e-4) as replica:
+        yield replica
+
+
 def first(replica):
     eventually(lambda: replica.scanner.turn() and replica.scanner.latest)
     return replica.scanner.latest.scan
 
 
-def scanned_again(monkeypatch):
+def scanned_again(replica):
     """The names of the workloads scanned from now on."""
-    names, once = [], scan.scan_workload
-    monkeypatch.setattr(
-        scan, "scan_workload", lambda raw, within: names.append(once(raw, within).name) or once(raw, within)
-    )
+    names, once = [], replica.evaluate
+    replica.evaluate = lambda raw, within: names.append(once(raw, within).name) or once(raw, within)
     return names
 
 
-def test_drift_is_reported_told_and_counted_by_an_update(api, replica, monkeypatch):
+def test_drift_is_reported_told_and_counted_by_an_update(api, replica):
     add_set(api, EVEN)
     add_set(api, EVEN, "api", constraint=OF_API)
     before = first(replica)
-    again = scanned_again(monkeypatch)
+    again = scanned_again(replica)
     lists = api.count("list")
     move(api, ["n-a"] * 3)
     eventually(lambda: replica.updates() and events(api) == [("SpreadDrift", "web")])
@@ -59,11 +65,11 @@ def test_drift_is_reported_told_and_counted_by_an_update(api, replica, monkeypat
     assert figures(replica)["evenspread_scan_differences_total",] == 0
 
 
-def test_without_an_event_nothing_is_scanned_but_the_results_are_current(api, replica, monkeypatch):
+def test_without_an_event_nothing_is_scanned_but_the_results_are_current(api, replica):
     add_set(api, EVEN)
     first(replica)
     replica.updates()
-    again, requests = scanned_again(monkeypatch), len(api.requests)
+    again, requests = scanned_again(replica), len(api.requests)
     before = replica.scanner.latest
     found = replica.updates()
     assert (again, api.requests[requests:], replica.scanner.latest.ended) == ([], [], before.ended + 10)
@@ -190,11 +196,11 @@ def test_a_changed_policy_begins_a_full_scan(api, replica):
     assert replica.scanner.differences == 0
 
 
-def test_a_difference_found_by_a_full_scan_is_counted_and_logged(api, replica, monkeypatch, caplog):
+def test_a_difference_found_by_a_full_scan_is_counted_and_logged(api, replica, caplog):
     add_workload(api, "web", constraint=WRONG)
     first(replica)
-    once = scan.scan_workload
-    monkeypatch.setattr(scan, "scan_workload", lambda raw, within: scan.replace(once(raw, within), wanted=77))
+    once = replica.evaluate
+    replica.evaluate = lambda raw, within: replace(once(raw, within), wanted=77)
     replica.updates()
     assert replica.scanner.latest.scan.workloads[0].wanted == 3
     replica.scanner._due = 0.0  # a full scan on the same day, since another date concerns all
@@ -204,13 +210,13 @@ def test_a_difference_found_by_a_full_scan_is_counted_and_logged(api, replica, m
     assert "a bug: a scan differs, but no fact of the workload changed" in caplog.text
 
 
-def test_updates_continue_during_a_full_scan(api, replica, monkeypatch):
+def test_updates_continue_during_a_full_scan(api, sliced, monkeypatch):
+    replica = sliced
     add_workload(api, "web", constraint=WRONG)
     add_workload(api, "other", constraint=WRONG)
     first(replica)
     done = []
     replica.now += FULL
-    monkeypatch.setattr(scan, "_SLICE_SECONDS", 1e-4)
     taken = replica.scanner._publisher.take
 
     def take(scanned, *, update):

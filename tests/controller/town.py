@@ -7,7 +7,9 @@ from cluster.api import FakeApi
 from cluster.following import eventually, server
 
 from webhook.controller.figures import ScanFigures
-from webhook.controller.scan import Scanner, ScanSettings
+from webhook.controller.scan import Scanner
+from webhook.controller.settings import ScanSettings
+from webhook.core.scan.workload_scan import scan_workload
 
 ZONE = "topology.kubernetes.io/zone"
 HARD = {
@@ -95,12 +97,14 @@ class Replica:
     def __init__(self, api, folder, *, now=1_795_435_260.0, **settings):
         self.leads = True
         self.now = now  # a minute after NOW
+        self.evaluate = scan_workload
         self.scanner = Scanner(
             server(api, folder),
             ScanSettings(**{"full_interval": 300.0, "share": 1.0, **settings}),
             "one",
             leading=lambda: self.leads,
             clock=lambda: self.now,
+            evaluate=lambda raw, within: self.evaluate(raw, within),  # noqa: PLW0108 tests replace it
         )
 
     def turn(self, seconds=30):

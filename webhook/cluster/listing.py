@@ -139,7 +139,7 @@ class Listing(Struct, Generic[_Kept], frozen=True, kw_only=True):
 class Pause(Struct, frozen=True):
     """The pauses between attempts, in seconds."""
 
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], object] = time.sleep
     first: float = 0.5
 
 

@@ -13,7 +13,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from webhook.controller.groups import GroupReconciler
-from webhook.controller.scan import FinishedScan, Scanner
+from webhook.controller.publisher import FinishedScan
+from webhook.controller.scan import Scanner
 from webhook.core.api.spread_group import CONDITIONS
 from webhook.core.scan.scanned import ActualSkew, ClusterScan, PendingCause, ScannedWorkload
 from webhook.metrics import ClusterFigures

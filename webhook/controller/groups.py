@@ -40,9 +40,9 @@ from webhook.logs import bounded, exception_fields
 from webhook.report.scanned import group_notices
 
 _LOOK_SECONDS = 5.0  # between two checks of a group with an unchanged spec
-_ANYWAY_SECONDS = 60.0
-_PAUSE = 9  # times the used CPU time
-_GIVEN_UP_SECONDS = 3600.0
+_ANYWAY_SECONDS = 60.0  # between two checks of an unchanged group: others may have changed its status
+_PAUSE = 9  # times the used CPU time: a tenth of a core for groups
+_GIVEN_UP_SECONDS = 3600.0  # for a namespace: its next group beyond the CPU limit costs 20 s of CPU time an hour
 _OF = group_kind(API_VERSION, KIND)
 
 _log = logging.getLogger(__name__)

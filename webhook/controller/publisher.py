@@ -4,10 +4,18 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.cluster.feed import Feed
+from webhook.controller.context import current_context, iso_time
 from webhook.controller.events import EventWriter
 from webhook.controller.reports import ReportWriter
+from webhook.controller.updates import Updates
 from webhook.controller.workload_lister import ObjectName, UnreadNames, is_among
-from webhook.core.scan.scanned import ScannedWorkload
+from webhook.core.policy.policy import Policy
+from webhook.core.scan.cluster_scan import cluster_scan
+from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 from webhook.core.workloads.kinds import group_kind
 from webhook.logs import exception_fields
 from webhook.report.scanned import notices, report_content
@@ -17,37 +25,35 @@ Results = Mapping[ObjectName, ScannedWorkload]
 _log = logging.getLogger(__name__)
 
 
-def results_by_name(scans: Iterable[ScannedWorkload]) -> Results:
-    """Return the results by the names of their workloads."""
-    return {_name(scanned): scanned for scanned in scans}
+class FinishedScan(Struct, frozen=True, kw_only=True):
+    """The current results, and the cost of the last full scan.
+
+    Attributes:
+        ended: When the results were last brought up to date, in seconds since 1970.
+        seconds: Wall-clock time of the full scan.
+        used: Its CPU time in seconds.
+    """
+
+    ended: float
+    seconds: float
+    used: float
+    scan: ClusterScan = ClusterScan()
 
 
 class Publisher:
-    """Writes results. For a single thread.
-
-    Attributes:
-        fresh: Whether there are results without events.
-        waiting: Whether pods are Pending because of spread. Their event becomes due after some time without a change.
-    """
+    """Writes results. For a single thread."""
 
     def __init__(self, reports: ReportWriter | None, events: EventWriter | None, clock: Callable[[], float]) -> None:
         self._reports = reports
         self._events = events
         self._clock = clock
-        self._fresh: set[ObjectName] = set()
-        self._waiting: set[ObjectName] = set()
-
-    @property
-    def fresh(self) -> bool:
-        return bool(self._fresh)
-
-    @property
-    def waiting(self) -> bool:
-        return bool(self._waiting)
+        self.forget()
 
     def forget(self) -> None:
         """Forget which results have no events yet."""
-        self._fresh, self._waiting = set(), set()
+        self._fresh: set[ObjectName] = set()  # workloads with results without events
+        # Workloads with pods Pending because of spread. Their event becomes due after some time without a change.
+        self._waiting: set[ObjectName] = set()
 
     def begin(self) -> None:
         """Start a full scan: read the existing reports."""
@@ -64,13 +70,49 @@ class Publisher:
             content = report_content(scanned)
             self._reports.update(_name(scanned), content) if update else self._reports.take(content)
 
-    def end(self, results: Results, unread: UnreadNames) -> None:
+    def publish(  # noqa: PLR0913 the last two by keyword
+        self,
+        cost: FinishedScan,
+        updates: Updates,
+        policy: Policy,
+        feed: Feed,
+        *,
+        full: bool = False,
+        every: bool = False,
+    ) -> FinishedScan:
+        """Write the events of new results, and delete reports without a workload. Returns the totals of the cluster.
+
+        Args:
+            cost: The last full scan, and the time of the results.
+            updates: The results.
+            policy: The policy of the scan.
+            feed: The copy of the cluster.
+            full: Whether a full scan ends.
+            every: Whether to retry failed reports, and to write the events of all results.
+        """
+        ended = iso_time(cost.ended)
+        if not (full or every or self._fresh or self._waiting or updates.gone or updates.moved):
+            return replace(cost, scan=replace(cost.scan, ended=ended))
+        within = current_context(policy, feed, self._clock())
+        with feed.lock:
+            results = {_name(scanned): scanned for scanned in updates.known.scans()}
+            scan = cluster_scan(results.values(), within, started=iso_time(cost.ended - cost.seconds), ended=ended)
+            updates.moved = False
+        unread = set() if updates.lister is None else updates.lister.unread
+        if full:
+            self._end(results, unread)
+        else:
+            self._update(results, updates.gone, unread, every=every)
+        updates.gone.clear()
+        return replace(cost, scan=scan)
+
+    def _end(self, results: Results, unread: UnreadNames) -> None:
         """End a full scan: delete reports without a result, and write the events of all results."""
         if self._reports is not None:
             self._reports.end(unread)
         self._write_events(results, results.values(), unread)
 
-    def update(self, results: Results, gone: Iterable[ObjectName], unread: UnreadNames, *, every: bool) -> None:
+    def _update(self, results: Results, gone: Iterable[ObjectName], unread: UnreadNames, *, every: bool) -> None:
         """End an update: delete the reports of the workloads in ``gone``, and write the events of new results.
 
         With ``every``, also retry failed reports, and write the events of all results.

@@ -20,7 +20,8 @@ from webhook.cluster.feed import Feed
 from webhook.cluster.writing.lease import RETRY_SECONDS, Elector
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.figures import ScanFigures
-from webhook.controller.scan import FinishedScan, Scanner
+from webhook.controller.publisher import FinishedScan
+from webhook.controller.scan import Scanner
 from webhook.logs import bounded, exception_fields
 from webhook.metrics import register_process
 

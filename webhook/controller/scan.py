@@ -24,73 +24,32 @@ from webhook.cluster.errors import ClusterError
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
 from webhook.cluster.unowned_pods import UnownedPods
-from webhook.controller.bounds import Allowance, CpuLimitError, CpuThrottle, Rate, call_within
+from webhook.controller.bounds import EVENT_RATES, REPORT_RATES, Allowance, CpuThrottle
+from webhook.controller.context import check_age, current_context
 from webhook.controller.events import EventWriter
 from webhook.controller.groups import GroupReconciler
-from webhook.controller.publisher import Publisher, results_by_name
+from webhook.controller.publisher import FinishedScan, Publisher
 from webhook.controller.reports import ReportWriter
-from webhook.controller.updates import Updates
+from webhook.controller.settings import ScanSettings
+from webhook.controller.updates import Evaluate, Updates
 from webhook.controller.workload_lister import ObjectJson, WorkloadLister
-from webhook.core.api.version import RECORDED
-from webhook.core.context import Context
 from webhook.core.index.objects import ApiObject
 from webhook.core.policy.policy import Policy
-from webhook.core.scan.cluster_scan import cluster_scan
-from webhook.core.scan.known_workloads import KnownWorkloads, key_of_object
-from webhook.core.scan.scan_context import ObjectKey, ScanContext, scan_context
-from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
+from webhook.core.scan.known_workloads import key_of_object
+from webhook.core.scan.scan_context import ObjectKey
+from webhook.core.scan.scanned import ScannedWorkload
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.logs import bounded, exception_fields
 
-_LOOK_SECONDS = 0.5
+_LOOK_SECONDS = 0.5  # between two checks of the Lease, of the first lists and of due work
 # Between two updates. With the time of a slice and a write, a new finding appears within 15 s.
 _UPDATE_SECONDS = 10.0
+# Waits after a failed scan, doubled with each failure in a row, to spare a failing API server.
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 2.0, 60.0
-# How long the index is locked at once. Only watches wait for it.
-_SLICE_SECONDS = 0.1
-# CPU limit for a workload. An ordinary workload takes some milliseconds.
-_MOST_SECONDS = 10.0
-_JOIN_SECONDS = 5.0
-_MOST_LOGGED = 10  # workloads of one scan
-# etcd accepts thousands of writes a second. The next scans write the remainder.
-_REPORTS, _REPORTS_OF_A_NAMESPACE = Rate(a_minute=600, burst=3000), Rate(a_minute=60, burst=300)
-_EVENTS, _EVENTS_OF_A_NAMESPACE = Rate(a_minute=60, burst=300), Rate(a_minute=6, burst=30)
+_JOIN_SECONDS = 5.0  # for the thread to end: longer than a slice, less than a pod's grace period
+_MOST_LOGGED = 10  # differing workloads of a full scan: a bug could concern thousands
 
 _log = logging.getLogger(__name__)
-
-
-class ScanSettings(Struct, frozen=True, kw_only=True):
-    """Settings of the scan.
-
-    Attributes:
-        interval: Seconds between two lists of unwatched kinds. Also between two updates after a change of the whole
-            cluster, if it concerns many workloads.
-        full_interval: Seconds from start to start of full scans.
-        share: The allowed share of a core.
-        all_workloads: Whether metrics show the skew of all workloads, or only exceeded limits.
-    """
-
-    interval: float = 300.0
-    full_interval: float = 3600.0
-    share: float = 0.25
-    reports: bool = True
-    events: bool = True
-    all_workloads: bool = False
-
-
-class FinishedScan(Struct, frozen=True, kw_only=True):
-    """The current results, and the cost of the last full scan.
-
-    Attributes:
-        ended: When the results were last brought up to date, in seconds since 1970.
-        seconds: Wall-clock time of the full scan.
-        used: Its CPU time in seconds.
-    """
-
-    ended: float
-    seconds: float
-    used: float
-    scan: ClusterScan = ClusterScan()
 
 
 class _LostError(Exception):
@@ -128,6 +87,7 @@ class Scanner:
         leading: Callable[[], bool],
         policy: Callable[[], Policy] = Policy,
         clock: Callable[[], float] = time.time,
+        evaluate: Evaluate = scan_workload,
     ) -> None:
         self._server = server
         self.settings = settings
@@ -136,31 +96,27 @@ class Scanner:
         self._clock = clock
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._share = CpuThrottle(settings.share, self.wait)
+        self._share = CpuThrottle(settings.share, self._stop.wait)
         self._unowned = UnownedPods()
-        self._due = 0.0
-        self._failures = 0
-        self._listing_due = self._update_due = 0.0
+        self._due = self._listing_due = self._update_due = 0.0
         self._running: _RunningScan | None = None
-        self._updates, self._updating = Updates(), False
+        self._new_updates = partial(Updates, evaluate, settings.workload_seconds)
+        self._updates, self._updating = self._new_updates(), False
         self._policy_scanned = Policy()
         self.differences = 0
-        self.reports: ReportWriter | None = None
-        self.events: EventWriter | None = None
-        writes, tells = Allowance(_REPORTS, _REPORTS_OF_A_NAMESPACE), Allowance(_EVENTS, _EVENTS_OF_A_NAMESPACE)
-        if settings.reports:
-            self.reports = ReportWriter(server, writes, may_write=self.may_write, pause=self.wait, clock=clock)
-        group_events = None
-        if settings.events:
-            self.events = EventWriter(server, tells, identity, may_write=self.may_write)
-            group_events = EventWriter(server, tells, identity, may_write=self.may_write)
+        writes, may_write = Allowance(*REPORT_RATES), self.may_write
+        new_reports = partial(ReportWriter, server, writes, may_write=may_write, pause=self._stop.wait, clock=clock)
+        new_events = partial(EventWriter, server, Allowance(*EVENT_RATES), identity, may_write=may_write)
+        self.reports = new_reports() if settings.reports else None
+        self.events: EventWriter | None = new_events() if settings.events else None
+        group_events = new_events() if settings.events else None
         self._publisher = Publisher(self.reports, self.events, clock)
         self.groups = GroupReconciler(
-            server, policy=policy, allowance=writes, events=group_events, may_write=self.may_write, clock=clock
+            server, policy=policy, allowance=writes, events=group_events, may_write=may_write, clock=clock
         )
         self.feed: Feed | None = None
         self.latest: FinishedScan | None = None
-        self.fault = ""
+        self._failures, self.fault = 0, ""
 
     @property
     def used(self) -> float:
@@ -169,9 +125,6 @@ class Scanner:
     def may_write(self) -> bool:
         """Whether this replica leads and is not stopping."""
         return not self._stop.is_set() and self._leading()
-
-    def wait(self, seconds: float) -> None:
-        self._stop.wait(seconds)
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="scan", daemon=True)
@@ -186,7 +139,7 @@ class Scanner:
     def _run(self) -> None:
         self._share.rest()  # starts this thread's clock
         while not self._stop.is_set():
-            self.wait(self.turn())
+            self._stop.wait(self.turn())
         self._drop_state()
 
     def turn(self) -> float:
@@ -196,11 +149,12 @@ class Scanner:
             return _LOOK_SECONDS
         try:
             if self.feed is None:
-                self._unowned, self._updates = UnownedPods(), Updates()
+                self._unowned, self._updates = UnownedPods(), self._new_updates()
                 self.feed = Feed(self._server, watched(self._policy()), on_changes=self._apply)
                 self.feed.start()
             if self.feed.synced:
-                self._reconcile_groups(self.feed)
+                self.groups.turn(self.feed)
+                self._share.rest()
                 if self._running is not None or self._clock() >= self._due or self._policy() != self._policy_scanned:
                     self._scan(self.feed)
                 else:
@@ -223,27 +177,26 @@ class Scanner:
         self._updates.apply(changes)
 
     def _scan(self, feed: Feed) -> None:
-        """Continue the full scan, or start one.
-
-        Raises:
-            ClusterError: The next call continues.
-            _LostError: This replica no longer leads.
-        """
+        """Continue the full scan, or start one. Raises _LostError, or ClusterError: the next call continues."""
         running, known = self._running, self._updates.known
         if running is None or self._clock() > running.began + 2 * self.settings.full_interval:
             running = self._running = self._start_scan(feed)
         for listed in running.lister.objects():
             running.seen |= {key_of_object(raw) for raw in listed}
             self._evaluate(listed, running.lister, running.policy, feed)
-        self._check_age(running.policy, feed)
+        check_age(running.policy, feed)
         with feed.lock:
             known.drop(known.keys() - running.seen - self._updates.read)
-            self._count_differences(known.take_differing())
+            differing = known.take_differing()
+        self.differences += len(differing)
+        for key in differing[:_MOST_LOGGED]:
+            _log.error("a bug: a scan differs, but no fact of the workload changed", extra={"fields": key._asdict()})
         self._running, self._updates.lister, now = None, running.lister, self._clock()
         self._due, self._listing_due = running.began + self.settings.full_interval, now + self.settings.interval
         self._update_due = now + _UPDATE_SECONDS
         seconds, used = now - running.began, self.used - running.used
-        self._publish(running.policy, feed, FinishedScan(ended=now, seconds=seconds, used=used), full=True)
+        cost = FinishedScan(ended=now, seconds=seconds, used=used)
+        self.latest = self._publisher.publish(cost, self._updates, running.policy, feed, full=True)
         fields = {"workloads": len(known.scans()), "seconds": round(seconds, 1), "processorSeconds": round(used, 1)}
         _log.info("scanned", extra={"fields": fields})
 
@@ -253,13 +206,8 @@ class Scanner:
         with feed.lock:
             unowned = self._unowned.listed()
             self._updates.begin()
-        lister = WorkloadLister(self._server, policy, unowned, self.wait)
+        lister = WorkloadLister(self._server, policy, unowned, self._stop.wait)
         return _RunningScan(lister=lister, policy=policy, began=self._clock(), used=self.used)
-
-    def _count_differences(self, keys: Sequence[ObjectKey]) -> None:
-        self.differences += len(keys)
-        for key in keys[:_MOST_LOGGED]:
-            _log.error("a bug: a scan differs, but no fact of the workload changed", extra={"fields": key._asdict()})
 
     def _update(self, feed: Feed) -> None:
         """Scan the workloads with changed facts, if due and if there are results. Raises as `_scan`."""
@@ -269,7 +217,7 @@ class Scanner:
         self._updating, self._update_due = True, now + _UPDATE_SECONDS
         try:
             policy, every = self._policy_scanned, self._running is None and now >= self._listing_due
-            within = self._context(policy, feed)
+            within = current_context(policy, feed, now)
             with feed.lock:
                 updates.note(within)
                 unowned = self._unowned.listed() if every else None
@@ -277,7 +225,8 @@ class Scanner:
                 self._evaluate(objects, updates.lister, policy, feed)
             if every:
                 self._listing_due = now + self.settings.interval
-            self._publish(policy, feed, replace(latest, ended=self._clock()), full=False, every=every)
+            latest = replace(latest, ended=self._clock())
+            self.latest = self._publisher.publish(latest, updates, policy, feed, every=every)
         finally:
             self._updating = False
 
@@ -287,59 +236,23 @@ class Scanner:
         while left:
             if not self.may_write():
                 raise _LostError
-            within = self._context(policy, feed)
+            within = current_context(policy, feed, self._clock())
             with feed.lock:
                 self._updates.note(within)
-                until, slice_ = time.monotonic() + _SLICE_SECONDS, list[ScannedWorkload]()
+                until, slice_ = time.monotonic() + self.settings.slice_seconds, list[ScannedWorkload]()
                 while left and time.monotonic() < until:
                     raw = left.pop()
                     # A page has an older state of an object read meanwhile.
                     older = not self._updating and key_of_object(raw) in self._updates.read
-                    scanned = None if older else _scan_object(raw, within, self._updates.known, lister)
+                    scanned = None if older else self._updates.scan(raw, within, lister)
                     if scanned is not None:
                         slice_.append(scanned)
             for scanned_workload in slice_:
                 self._publisher.take(scanned_workload, update=self._updating)
             self._share.rest()
-            self._reconcile_groups(feed)
+            self.groups.turn(feed)
+            self._share.rest()
             self._update(feed)
-
-    def _reconcile_groups(self, feed: Feed) -> None:
-        self.groups.turn(feed)
-        self._share.rest()
-
-    def _publish(self, policy: Policy, feed: Feed, cost: FinishedScan, *, full: bool, every: bool = False) -> None:
-        """Publish totals and events, of all workloads with ``every``."""
-        updates, publisher, ended = self._updates, self._publisher, _iso(cost.ended)
-        unread = set() if updates.lister is None else updates.lister.unread
-        if not (full or every or publisher.fresh or publisher.waiting or updates.gone or updates.moved):
-            self.latest = replace(cost, scan=replace(cost.scan, ended=ended))
-            return
-        within = self._context(policy, feed)
-        with feed.lock:
-            results = results_by_name(updates.known.scans())
-            scan = cluster_scan(results.values(), within, started=_iso(cost.ended - cost.seconds), ended=ended)
-            updates.moved = False
-        if full:
-            publisher.end(results, unread)
-        else:
-            publisher.update(results, updates.gone, unread, every=every)
-        self.latest = replace(cost, scan=scan)
-        updates.gone.clear()
-
-    def _check_age(self, policy: Policy, feed: Feed) -> None:
-        """Raise ClusterError if the copy of the cluster is older than maxStaleness: a scan would report the past."""
-        most = policy.max_staleness_seconds
-        if feed.age > most:
-            raise ClusterError(f"the copy of the cluster is {feed.age:.0f} s old; maxStaleness is {most:.0f} s")
-
-    def _context(self, policy: Policy, feed: Feed) -> ScanContext:
-        """Return the context of the next workloads. Raises as `_check_age`."""
-        self._check_age(policy, feed)
-        now = _iso(self._clock())
-        context = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, today=now[:10], now=now)
-        with feed.lock:
-            return scan_context(context)
 
     def lines(self) -> dict[str, str]:
         """Return the scan's lines of /readyz."""
@@ -380,28 +293,5 @@ class Scanner:
 
     def _forget_results(self) -> None:
         """Drop the results. The next full scan builds them anew, and `latest` stays until its end."""
-        self._updates = Updates()
+        self._updates = self._new_updates()
         self._publisher.forget()
-
-
-def _iso(seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
-
-
-def _scan_object(
-    raw: ObjectJson, within: ScanContext, known: KnownWorkloads, lister: WorkloadLister
-) -> ScannedWorkload | None:
-    """Evaluate an object. None without a result: not a workload, or out of time."""
-
-    def within_time(raw: ObjectJson, recorded: ScanContext) -> ScannedWorkload | None:
-        return call_within(_MOST_SECONDS, partial(scan_workload, raw, recorded))
-
-    try:
-        return known.scan(raw, within, within_time)
-    except CpuLimitError:
-        key = key_of_object(raw)
-        fields = {"kind": key.kind, "namespace": key.namespace, "name": key.name}
-        _log.warning("a workload takes too long to scan; its report stays unchanged", extra={"fields": fields})
-        lister.unread.add(((key.group, key.kind), key.namespace, key.name))
-        known.drop([key])
-        return None

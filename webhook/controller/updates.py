@@ -5,20 +5,28 @@ objects with results based on this fact are scanned again from memory. Kinds wit
 workload, are listed at intervals.
 """
 
+import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 
 from webhook.cluster.unowned_pods import UnownedPod
+from webhook.controller.bounds import CpuLimitError, call_within
 from webhook.controller.workload_lister import ObjectJson, ObjectName, WorkloadLister
 from webhook.core.index.objects import ApiObject
 from webhook.core.scan.facts import Changes
 from webhook.core.scan.known_workloads import KnownWorkloads, key_of_object
 from webhook.core.scan.scan_context import ObjectKey, ScanContext
+from webhook.core.scan.scanned import ScannedWorkload
 
 # An update writes events at its end. One busy namespace must not delay them.
 _READ_SECONDS = 3.0
+
+Evaluate = Callable[[ObjectJson, ScanContext], ScannedWorkload | None]
+
+_log = logging.getLogger(__name__)
 
 
 class Updates:
@@ -32,7 +40,9 @@ class Updates:
         moved: Whether a pod changed, until the caller resets it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, evaluate: Evaluate, workload_seconds: float) -> None:
+        self._evaluate = evaluate
+        self._workload_seconds = workload_seconds
         self.known = KnownWorkloads()
         self.lister: WorkloadLister | None = None
         self.read: set[ObjectKey] = set()
@@ -80,6 +90,22 @@ class Updates:
         yield [raw for raw in read.values() if raw is not None and not self.known.is_current(raw)]
         if unowned is not None:
             yield from self._list_unwatched(lister, unowned)
+
+    def scan(self, raw: ObjectJson, within: ScanContext, lister: WorkloadLister) -> ScannedWorkload | None:
+        """Scan an object, and keep the result. None without a result: not a workload, or out of time."""
+
+        def evaluate(raw: ObjectJson, recorded: ScanContext) -> ScannedWorkload | None:
+            return call_within(self._workload_seconds, partial(self._evaluate, raw, recorded))
+
+        try:
+            return self.known.scan(raw, within, evaluate)
+        except CpuLimitError:
+            key = key_of_object(raw)
+            fields = {"kind": key.kind, "namespace": key.namespace, "name": key.name}
+            _log.warning("a workload takes too long to scan; its report stays unchanged", extra={"fields": fields})
+            lister.unread.add(((key.group, key.kind), key.namespace, key.name))
+            self.known.drop([key])
+            return None
 
     def _read(self, lister: WorkloadLister) -> dict[ObjectKey, ObjectJson | None]:
         """Read workloads with events, for three seconds. Namespaces take turns. The next update reads the rest."""

@@ -63,7 +63,7 @@ class WorkloadLister:
     """
 
     def __init__(
-        self, server: ApiServer, policy: Policy, unowned: tuple[UnownedPod, ...], sleep: Callable[[float], None]
+        self, server: ApiServer, policy: Policy, unowned: tuple[UnownedPod, ...], sleep: Callable[[float], object]
     ) -> None:
         self._server = server
         self._embedded = policy.workloads

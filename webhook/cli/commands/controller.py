@@ -33,7 +33,8 @@ from webhook.config import reloaded
 from webhook.console.shown import Source
 from webhook.controller.authority import AuthorityUpkeep, Replicas
 from webhook.controller.run import Controller, run
-from webhook.controller.scan import Scanner, ScanSettings
+from webhook.controller.scan import Scanner
+from webhook.controller.settings import ScanSettings
 from webhook.core.policy.policy import Policy
 
 _HEALTH_BIND = "0.0.0.0:10251"

@@ -1,0 +1,30 @@
+"""The context of a scan: the copy of the cluster, unless it is too old."""
+
+import time
+
+from webhook.cluster.errors import ClusterError
+from webhook.cluster.feed import Feed
+from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
+from webhook.core.policy.policy import Policy
+from webhook.core.scan.scan_context import ScanContext, scan_context
+
+
+def check_age(policy: Policy, feed: Feed) -> None:
+    """Raise ClusterError if the copy of the cluster is older than maxStaleness: a scan would report the past."""
+    most = policy.max_staleness_seconds
+    if feed.age > most:
+        raise ClusterError(f"the copy of the cluster is {feed.age:.0f} s old; maxStaleness is {most:.0f} s")
+
+
+def current_context(policy: Policy, feed: Feed, seconds: float) -> ScanContext:
+    """Return the context of the next workloads, at this time since 1970. Raises as `check_age`."""
+    check_age(policy, feed)
+    now = iso_time(seconds)
+    context = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, today=now[:10], now=now)
+    with feed.lock:
+        return scan_context(context)
+
+
+def iso_time(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
