@@ -24,8 +24,9 @@ from webhook.core.budget import check_time, time_limit
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import Decision
 from webhook.metrics import Metrics
-from webhook.server.asgi import LONG_BODY_BYTES, AdmissionApp, FromThread, health_app
+from webhook.server.asgi import LONG_BODY_BYTES, AdmissionApp, health_app
 from webhook.server.request_body import BodyError, read_body
+from webhook.server.review_threads import FromThread
 from webhook.server.routes import create_admission, create_health
 from webhook.server.state import ServerState, follow_configuration, take_configuration
 from webhook.server.turns import Turns
@@ -331,7 +332,7 @@ def test_the_short_way_and_the_callable_give_the_same_response(state):
     app = AdmissionApp(state, nothing)
     for body in (review(), POLICY.with_name("denied-rollout.json").read_bytes()):
         scope = request(body=body)
-        direct = app.direct(b"/validate?timeout=2s", scope["headers"], body)
+        direct, _ = app.direct(b"/validate?timeout=2s", scope["headers"], body)
         head, _, direct_body = direct.partition(b"\r\n\r\n")
         _, headers, usual = call(app, scope, (body,))
         assert direct_body == usual
@@ -352,6 +353,77 @@ def test_the_short_way_and_the_callable_give_the_same_response(state):
 )
 def test_the_short_way_leaves_the_rest_to_the_callable(state, target, headers, body):
     assert AdmissionApp(state, nothing).direct(target, headers, body) is None
+
+
+def broken_clock():
+    raise RuntimeError("broken on purpose")
+
+
+@pytest.mark.parametrize(
+    ("body", "room", "told"),
+    [
+        pytest.param(review(), MAX_REVIEW_BYTES, None, id="a short review"),
+        pytest.param(review(size=300_000), MAX_REVIEW_BYTES, None, id="a long review, in a thread"),
+        pytest.param(review(size=300_000), 1000, b"close", id="a review that is not read"),
+    ],
+)
+def test_a_bug_on_any_path_allows_the_review_with_its_uid(body, room, told, caplog):
+    state = ServerState(ENGINE, Metrics(), clock=broken_clock)
+    app = AdmissionApp(state, nothing)
+    assert app.direct(b"/validate", [(b"content-type", b"application/json")], body) is None
+    scope = request(body=body) | {"connection": Sole(room=room)}
+    status, headers, answer = call(app, scope, (body,))
+    assert (status, headers.get(b"connection")) == (200, told)
+    allowed = {"uid": "u-1", "allowed": True, "auditAnnotations": {"error": "internal"}}
+    assert json.loads(answer)["response"] == allowed
+    assert "a review failed because of a bug; the request is allowed" in caplog.text
+    assert "evenspread_admission_errors_total 1.0" in state.metrics.text().decode()
+
+
+class Broken(Sole):
+    """A connection with a bug in its memory."""
+
+    async def hold(self, *_):
+        broken_clock()
+
+
+def test_a_bug_before_the_body_is_read_is_answered_with_the_uid(state):
+    scope = request(body=review()) | {"connection": Broken()}
+    assert json.loads(call(AdmissionApp(state, nothing), scope, (review(),))[2])["response"]["uid"] == "u-1"
+
+
+def test_a_bug_without_an_envelope_is_raised(state):
+    with pytest.raises(RuntimeError, match=r"^broken on purpose$"):
+        call(AdmissionApp(state, nothing), request() | {"connection": Broken()}, (b"{}",))
+
+
+def test_a_review_is_counted_after_its_response(state):
+    _, account = AdmissionApp(state, nothing).direct(b"/validate", [(b"content-type", b"application/json")], review())
+    counted = 'evenspread_admission_requests_total{decision="allow",dry_run="false",route="validate"} 1.0'
+    assert counted not in state.metrics.text().decode()
+    account()
+    assert counted in state.metrics.text().decode()
+
+
+class Unaccountable(ServerState):
+    """A state with a bug in its accounting."""
+
+    def account(self, *_):
+        raise RuntimeError("broken on purpose")
+
+
+def test_a_bug_in_the_accounting_leaves_the_response():
+    app, sent = AdmissionApp(Unaccountable(ENGINE, Metrics()), nothing), []
+
+    async def receive():
+        return {"type": "http.request", "body": review(), "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    with pytest.raises(RuntimeError, match=r"^broken on purpose$"):
+        asyncio.run(app(request(body=review()), receive, send))
+    assert json.loads(sent[1]["body"])["response"]["uid"] == "u-1"
 
 
 def test_a_body_may_come_in_pieces(state):

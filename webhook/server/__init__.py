@@ -6,6 +6,7 @@
     connection_table  selects the connection to close when the table is full
     connection     reads requests, with a short path for plain requests (plain_request)
     asgi           the ASGI callables: two admission routes, health
+    review_threads threads for reviews with long bodies
     costly         evaluates costly objects in processes
     request_body   reads a body within limits, or refuses it
     response       ASGI types and responses

@@ -12,11 +12,9 @@ Health: liveness and readiness are answered here, so that no slow handler delays
 
 import asyncio
 import contextlib
-import contextvars
 import re
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from msgspec.structs import replace
@@ -25,17 +23,17 @@ from webhook import admission
 from webhook.admission import CALLER_SECONDS, ReviewAnswer, Route
 from webhook.admission_request import MAX_REVIEW_BYTES, START_BYTES, ReviewError, decode_review, decode_start
 from webhook.core.budget import Budget, Missing, Reason
-from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.remote_index import IndexClient, IndexQuestion
+from webhook.core.index.remote_index import IndexClient
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.logs import bounded
 from webhook.server.connection import Connection
 from webhook.server.costly.job import ReviewJob
-from webhook.server.costly.pool import ReviewerPool, answers_to
-from webhook.server.request_body import TOO_MANY, BodyError, header, read_body, read_start, refuse, reserve_memory
-from webhook.server.response import Application, Receive, Scope, Send, date_value, respond
+from webhook.server.costly.pool import ReviewerPool
+from webhook.server.request_body import BodyError, header, read_body, read_start, refuse, reserve_memory
+from webhook.server.response import TEXT, Application, Receive, Scope, Send, date_value, respond
+from webhook.server.review_threads import LONGEST_SECONDS, FromThread, ReviewThreads
 from webhook.server.state import ServerState
-from webhook.server.turns import Caller, Turns, caller_of
+from webhook.server.turns import caller_of
 from webhook.server.waiting import FirstLists, OwnerWait
 
 # kube-apiserver sends its remaining time in whole seconds, rounded up, at most 30. Without it, its default applies.
@@ -45,14 +43,8 @@ _MARGIN_SECONDS = 0.25
 
 # Decoding this many bytes takes up to 5 ms. For shorter bodies a thread costs more than it gains.
 LONG_BODY_BYTES = 64 * 1024
-# Threads share the interpreter, so more are not faster. The second is for a review behind a much longer review.
-_POOL_THREADS = 2
 # Share of the remaining time for a process. Afterwards only rules without a cluster run, in a thread.
 _LOOKED_AT_SHARE = 0.6
-# Share of the then remaining time for waiting for a thread. The rest is for the answer by policy.
-_WAITING_SHARE = 0.75
-
-_LONGEST_SECONDS = 30.0  # a caller's longest wait; it also ends threads left behind by the loop
 
 # The reason of a denial for an unread review, by HTTP status.
 _UNREAD = {
@@ -74,7 +66,7 @@ class AdmissionApp:
     def __init__(self, state: ServerState, other: Application) -> None:
         self._state = state
         self._other = other
-        self._pool = _Pool()
+        self._pool = ReviewThreads()
         self._index = index = state.engine.index
         self._reviewers = reviewers = None if index is None else ReviewerPool(state.metrics, index)
         if reviewers is not None:
@@ -101,31 +93,36 @@ class AdmissionApp:
         if route is None:
             await self._other(scope, receive, send)
             return
-        began = time.perf_counter()
-        metrics = self._state.metrics
-        body = bytearray()
+        began, start = time.perf_counter(), bytearray()
+        answer, refusal = await self._answer_or_refuse(route, scope, receive, start, began)
+        if refusal is not None and refusal.status is None:
+            return  # the client has left
+        seconds = time.perf_counter() - began
+        status, body, media = 200, b"", _JSON
+        if answer is not None:
+            body = answer.body
+        elif refusal is not None:
+            status, body, media = refusal.status or 400, f"{refusal.message}\n".encode(), TEXT
         try:
-            answer = await self._answer(route, scope, receive, body, began)
-        except ReviewError as error:
-            metrics.count("admission_refusals", str(error.status))
-            await respond(send, error.status, f"{error.message}\n".encode())
-        except BodyError as error:
-            if error.status is None:
-                return
-            metrics.count("admission_refusals", str(error.status))
-            unread = await self._answer_unread(route, scope, receive, body, error.status)
-            if unread is None:
-                await refuse(scope, receive, send, error.status, f"{error.message}\n".encode())
-                return
-            self._state.account(route, unread, time.perf_counter() - began)
-            await refuse(scope, receive, send, 200, unread.body, _JSON)
-        else:
-            await respond(send, 200, answer.body, (_JSON,))
-            scope["connection"].served()
-            self._state.account(route, answer, time.perf_counter() - began)
+            if isinstance(refusal, BodyError):
+                await refuse(scope, receive, send, status, body, media)
+            else:
+                await respond(send, status, body, (media,))
+        finally:
+            if refusal is None:
+                scope["connection"].served()
+            else:
+                self._state.metrics.count("admission_refusals", str(refusal.status))
+            if answer is not None:
+                self._state.account(route, answer, seconds)
 
-    def direct(self, target: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bytes | None:
-        """Return the response to a complete, short review. None leaves the request to `__call__`."""
+    def direct(
+        self, target: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes
+    ) -> tuple[bytes, Callable[[], None]] | None:
+        """Return the response to a complete, short review, and a function to call after the response.
+
+        The function counts and logs the review. None leaves the request to `__call__`.
+        """
         began = time.perf_counter()
         path, _, query = target.partition(b"?")
         route = _DIRECT.get(path)
@@ -134,13 +131,33 @@ class AdmissionApp:
         try:
             deadline = began + _caller_seconds(query) - _MARGIN_SECONDS
             answer = self._judge(route, body, deadline, waited=self._state.feed is None, in_line=True)
-        # The general path reports and counts the refusal, or truncates the body in a thread.
-        except (ReviewError, RecursionError):
+        # The general path reports the refusal, truncates the body in a thread, or answers in spite of a bug.
+        except Exception:  # noqa: BLE001 as above
             return None
         if answer.decision.awaits is not None or answer.decision.costly:
             return None
-        self._state.account(route, answer, time.perf_counter() - began)
-        return b"%b%b\r\ncontent-length: %d\r\n\r\n%b" % (_HEAD, date_value(), len(answer.body), answer.body)
+        response = b"%b%b\r\ncontent-length: %d\r\n\r\n%b" % (_HEAD, date_value(), len(answer.body), answer.body)
+        return response, partial(self._state.account, route, answer, time.perf_counter() - began)
+
+    async def _answer_or_refuse(
+        self, route: Route, scope: Scope, receive: Receive, start: bytearray, began: float
+    ) -> tuple[ReviewAnswer | None, ReviewError | BodyError | None]:
+        """Return the answer, the reason to refuse the request, or both for an unread review.
+
+        After a bug, the answer allows the request. Without an envelope there is no uid to answer, so the bug is raised.
+        """
+        refusal: ReviewError | BodyError | None = None
+        try:
+            try:
+                return await self._answer(route, scope, receive, start, began), None
+            except (ReviewError, BodyError) as error:
+                refusal = error
+                return await self._answer_unread(route, scope, receive, start, error.status), error
+        except Exception as error:
+            request = await _read_envelope(receive, start)
+            if request is None:
+                raise
+            return admission.answered(route, request, partial(_decision, error)), refusal
 
     async def _answer(
         self, route: Route, scope: Scope, receive: Receive, start: bytearray, began: float
@@ -161,20 +178,16 @@ class AdmissionApp:
             return await self._owner_wait.answer(judge, lambda: deadline - time.perf_counter(), connection.source)
 
     async def _answer_unread(
-        self, route: Route, scope: Scope, receive: Receive, start: bytearray, status: int
+        self, route: Route, scope: Scope, receive: Receive, start: bytearray, status: int | None
     ) -> ReviewAnswer | None:
         """Answer a review with an unread body: too long, too slow, or without memory. ``tooLarge`` decides.
 
         After an HTTP error the API server applies failurePolicy, and ``Ignore`` would admit the object. Returns None
         if the body does not start with an envelope, so the client is no API server.
         """
-        del start[START_BYTES:]
         if status not in _UNREAD or header(scope, b"expect"):
             return None
-        request = _envelope(start)
-        if request is None:
-            await read_start(receive, start, START_BYTES)
-            request = _envelope(start)
+        request = await _read_envelope(receive, start)
         if request is None:
             return None
         state = self._state
@@ -257,58 +270,22 @@ def health_app(state: ServerState, other: Application) -> Application:
     return call
 
 
-class FromThread:
-    """Queries the index from a thread. The event loop answers, since it owns the index."""
-
-    def __init__(self, index: ReadOnlyIndex) -> None:
-        self._index, self._loop = index, asyncio.get_running_loop()
-
-    def all(self, questions: Sequence[IndexQuestion]) -> tuple[int, Sequence[object]]:
-        """Implement `IndexClient`."""
-        # In a new context: the thread's time limit must not apply to the loop.
-        answer = contextvars.Context().run(
-            asyncio.run_coroutine_threadsafe, answers_to(self._index, questions), self._loop
-        )
-        return answer.result(_LONGEST_SECONDS)
-
-
-class _Pool:
-    """Two threads for long bodies. `Turns` selects the next caller. Memory for bodies limits the waiting reviews."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="review")
-        self._turns: Turns[None] = Turns()
-        for _ in range(_POOL_THREADS):
-            self._turns.put(None)
-
-    async def run(self, judge: Callable[[], ReviewAnswer], caller: Caller, until: float) -> ReviewAnswer:
-        try:
-            async with asyncio.timeout(_WAITING_SHARE * (until - time.perf_counter())):
-                await self._turns.get(caller)
-        except TimeoutError:
-            raise BodyError(TOO_MANY, 429) from None
-        began, loop = time.perf_counter(), asyncio.get_running_loop()
-
-        def ended(_future: object) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(self._free, caller, began)
-
-        # A thread continues after its caller has left, and is not free before it ends.
-        judging = self._threads.submit(judge)
-        judging.add_done_callback(ended)
-        return await asyncio.wrap_future(judging)
-
-    def _free(self, caller: Caller, began: float) -> None:
-        self._turns.done(caller, time.perf_counter() - began)
-        self._turns.put(None)
-
-
 def _envelope(body: bytes | bytearray) -> AdmissionRequest | None:
     """Decode the request without its objects. None if the start of the body is incomplete."""
     try:
         return decode_start(bytes(body[:START_BYTES]))
     except ReviewError:
         return None
+
+
+async def _read_envelope(receive: Receive, start: bytearray) -> AdmissionRequest | None:
+    """Decode the request from the start of its body. If ``start`` is incomplete, read more of the body."""
+    del start[START_BYTES:]
+    request = _envelope(start)
+    if request is None:
+        await read_start(receive, start, START_BYTES)
+        request = _envelope(start)
+    return request
 
 
 def _decision(outcome: Decision | Exception) -> Decision:
@@ -320,4 +297,4 @@ def _decision(outcome: Decision | Exception) -> Decision:
 
 def _caller_seconds(query: bytes) -> float:
     match = _TIMEOUT.search(query)
-    return min(float(match[1]), _LONGEST_SECONDS) if match else CALLER_SECONDS
+    return min(float(match[1]), LONGEST_SECONDS) if match else CALLER_SECONDS

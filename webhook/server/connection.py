@@ -71,7 +71,8 @@ class Port(Struct, frozen=True, kw_only=True):
     Attributes:
         table: The table of these connections.
         app: Answers a request.
-        direct: Returns the response to a plain request with this target, headers and body, or None to use ``app``.
+        direct: Returns the response to a plain request with this target, headers and body, and a function to call
+            afterwards. None leaves the request to ``app``.
         state: Its ``draining`` makes every response close the connection.
         keepalive: Allowed idle seconds after a valid request.
         tls: The TLS context. None for a plain port.
@@ -79,7 +80,9 @@ class Port(Struct, frozen=True, kw_only=True):
 
     table: ConnectionTable
     app: Application
-    direct: Callable[[bytes, Sequence[tuple[bytes, bytes]], bytes], bytes | None] = lambda *_: None
+    direct: Callable[[bytes, Sequence[tuple[bytes, bytes]], bytes], tuple[bytes, Callable[[], None]] | None] = (
+        lambda *_: None
+    )
     state: ServerState
     keepalive: float
     tls: ssl.SSLContext | None = None
@@ -266,10 +269,12 @@ class Connection(asyncio.Protocol):
             if self.peer is not None and has_left(self.peer):
                 self.port.table.end(self, "left")
                 return
-            response = self.port.direct(request.target, request.headers, request.body)
-            if response is not None:
+            answered = self.port.direct(request.target, request.headers, request.body)
+            if answered is not None:
+                response, account = answered
                 self.transport.write(response)
                 self.served()
+                self.loop.call_soon(account)
                 data = request.behind
         if data:
             self._begun = True
