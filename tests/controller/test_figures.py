@@ -7,7 +7,7 @@ from webhook.cluster.reflector import WatchState
 from webhook.controller import figures
 from webhook.controller.figures import ScanFigures
 from webhook.controller.publisher import FinishedScan
-from webhook.controller.settings import ScanSettings
+from webhook.controller.scan_inputs import ScanSettings
 from webhook.core.api.spread_group import GroupMeta, SpreadGroup
 from webhook.core.groups.status.forms import DatedCondition, Distribution, GroupWithStatus, SpreadGroupStatus, Unguarded
 from webhook.core.scan.scanned import ClusterScan, PendingCause, Stranded, ZoneLoss

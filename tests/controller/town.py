@@ -8,7 +8,7 @@ from cluster.following import eventually, server
 
 from webhook.controller.figures import ScanFigures
 from webhook.controller.scan import Scanner
-from webhook.controller.settings import ScanSettings
+from webhook.controller.scan_inputs import ScanSettings
 from webhook.core.scan.workload_scan import scan_workload
 
 ZONE = "topology.kubernetes.io/zone"

@@ -17,7 +17,7 @@ from e2e.waiting import eventually, within
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.credentials import Account
 from webhook.controller.scan import Scanner
-from webhook.controller.settings import ScanSettings
+from webhook.controller.scan_inputs import ScanSettings
 
 API = "openreports.io/v1alpha1"
 WRONG = constraint(labelSelector={"matchLabels": {"app": "old"}})

@@ -1,8 +1,9 @@
-"""Decode the API server's JSON. An undecodable object does not affect the others.
+"""Decode the API server's JSON: lists, watches and discovery. An undecodable object does not affect the others.
 
 An undecodable object counts as absent: it is left out of a list and deleted by a watch, so both agree.
 """
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
@@ -127,3 +128,50 @@ def decoded(raw: bytes | Raw, into: type[_Decoded]) -> _Decoded:
         return read_nested(decoder_of(into).decode, bytes(raw))
     except _UNREADABLE as error:
         raise ClusterError(f"the API server's response cannot be decoded: {bounded(str(error))}") from error
+
+
+class _NamedResource(Struct, frozen=True):
+    name: str
+    kind: str
+
+
+class _ResourceList(Struct, frozen=True):
+    resources: tuple[_NamedResource, ...] = ()
+
+
+class _Version(Struct, frozen=True, rename="camel"):
+    group_version: str = ""
+
+
+class _ApiGroup(Struct, frozen=True, rename="camel"):
+    name: str
+    versions: tuple[_Version, ...] = ()
+    preferred_version: _Version = _Version()
+
+
+class _GroupList(Struct, frozen=True):
+    groups: tuple[_ApiGroup, ...] = ()
+
+
+def read_plurals(body: bytes) -> Mapping[str, str]:
+    """Return the plural of each kind of a group."""
+    resources = decoded(body, _ResourceList).resources  # a slash in the name marks a subresource
+    return {resource.kind: resource.name for resource in reversed(resources) if "/" not in resource.name}
+
+
+def read_plural(body: bytes, kind: str) -> str:
+    """Return the plural of a kind from its group's resources. Raises RefusedError 404 for an unknown kind."""
+    plural = read_plurals(body).get(kind)
+    if plural is None:
+        raise RefusedError(404, f"no {bounded(kind)} in the group")
+    return plural
+
+
+def read_group_versions(body: bytes) -> Mapping[str, tuple[str, ...]]:
+    """Return the versions of each group, starting with the preferred version."""
+    read = decoded(body, _GroupList).groups
+    ordered = {group.name: (group.preferred_version, *group.versions) for group in read}
+    return {
+        name: tuple(dict.fromkeys(version.group_version for version in versions if version.group_version))
+        for name, versions in ordered.items()
+    }

@@ -6,7 +6,7 @@ import msgspec
 
 from webhook.conformance.validate_cases import text_of
 from webhook.core.api.quantity import parse_quantity
-from webhook.core.api.types import Container, Pod, PodSpec, TypeMeta, WrittenQuantity
+from webhook.core.api.types import Pod, PodSpec, TypeMeta, WrittenQuantity
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
@@ -45,8 +45,8 @@ def as_recorded(spec: PodSpec) -> dict[str, object]:
     """Return the fields that the plugins can change, as in the recorded answers. Amounts are in thousandths."""
     every = (*(spec.init_containers or ()), *(spec.containers or ()))
     return {
-        "requests": {container.name: _requests(container) for container in every},
-        "limits": {container.name: _limits(container) for container in every},
+        "requests": {one.name: _amounts(one.resources.requests if one.resources else None) for one in every},
+        "limits": {one.name: _amounts(one.resources.limits if one.resources else None) for one in every},
         "podRequests": _amounts(spec.resources.requests if spec.resources else None) or None,
         "overhead": _amounts(spec.overhead) or None,
         "nodeSelector": spec.node_selector,
@@ -58,14 +58,6 @@ def as_recorded(spec: PodSpec) -> dict[str, object]:
         "priorityClassName": spec.priority_class_name,
         "preemptionPolicy": spec.preemption_policy,
     }
-
-
-def _requests(container: Container) -> dict[str, int]:
-    return _amounts(container.resources.requests if container.resources else None)
-
-
-def _limits(container: Container) -> dict[str, int]:
-    return _amounts(container.resources.limits if container.resources else None)
 
 
 def _amounts(written: Mapping[str, WrittenQuantity] | None) -> dict[str, int]:

@@ -104,7 +104,7 @@ def decide_verdict(case: Mapping[str, bytes], version: KubernetesVersion = RECOR
         | {"scores": _scores(cycle, case.get("feasible"), verdict)}
         | {"fits": bool(verdict.feasible), "feasible": [*verdict.nodes.names_of(verdict.feasible)]}
         | {"message": verdict.sentence or None}
-        | (_asked(plugin, cycle, verdict, scenario.index) if plugin else {})
+        | (_requested_part(plugin, cycle, verdict, scenario.index) if plugin else {})
     )
 
 
@@ -130,7 +130,7 @@ def _scores(cycle: Cycle, named: bytes | None, verdict: Verdict) -> Json | None:
     return None if scores is None else dict(scores)
 
 
-def _asked(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> Json:
+def _requested_part(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> Json:
     """Return the requested part: a filter's answer, the selector of cluster defaults, or the scores of all plugins."""
     pod, nodes = cycle.problem.pod, verdict.nodes
     names = [*nodes.names_of(nodes.live)]

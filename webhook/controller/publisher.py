@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.cluster.feed import Feed
-from webhook.controller.context import current_context, iso_time
 from webhook.controller.events import EventWriter
 from webhook.controller.reports import ReportWriter
+from webhook.controller.scan_inputs import current_context, iso_time
 from webhook.controller.updates import Updates
 from webhook.controller.workload_lister import ObjectName, UnreadNames, is_among
 from webhook.core.policy.policy import Policy
@@ -100,17 +100,13 @@ class Publisher:
             updates.moved = False
         unread = set() if updates.lister is None else updates.lister.unread
         if full:
-            self._end(results, unread)
+            if self._reports is not None:
+                self._reports.end(unread)
+            self._write_events(results, results.values(), unread)
         else:
             self._update(results, updates.gone, unread, every=every)
         updates.gone.clear()
         return replace(cost, scan=scan)
-
-    def _end(self, results: Results, unread: UnreadNames) -> None:
-        """End a full scan: delete reports without a result, and write the events of all results."""
-        if self._reports is not None:
-            self._reports.end(unread)
-        self._write_events(results, results.values(), unread)
 
     def _update(self, results: Results, gone: Iterable[ObjectName], unread: UnreadNames, *, every: bool) -> None:
         """End an update: delete the reports of the workloads in ``gone``, and write the events of new results.

@@ -25,12 +25,11 @@ from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
 from webhook.cluster.unowned_pods import UnownedPods
 from webhook.controller.bounds import EVENT_RATES, REPORT_RATES, Allowance, CpuThrottle
-from webhook.controller.context import check_age, current_context
 from webhook.controller.events import EventWriter
 from webhook.controller.groups import GroupReconciler
 from webhook.controller.publisher import FinishedScan, Publisher
 from webhook.controller.reports import ReportWriter
-from webhook.controller.settings import ScanSettings
+from webhook.controller.scan_inputs import ScanSettings, check_age, current_context
 from webhook.controller.updates import Evaluate, Updates
 from webhook.controller.workload_lister import ObjectJson, WorkloadLister
 from webhook.core.index.objects import ApiObject

@@ -29,8 +29,8 @@ from webhook.logs import bounded
 from webhook.server.connection import Connection
 from webhook.server.costly.job import ReviewJob
 from webhook.server.costly.pool import ReviewerPool
-from webhook.server.request_body import BodyError, header, read_body, read_start, refuse, reserve_memory
-from webhook.server.response import TEXT, Application, Receive, Scope, Send, date_value, respond
+from webhook.server.request_body import BodyError, discard_body, header, read_body, read_start, reserve_memory
+from webhook.server.response import CLOSE, TEXT, Application, Receive, Scope, Send, date_value, respond
 from webhook.server.review_threads import LONGEST_SECONDS, FromThread, ReviewThreads
 from webhook.server.state import ServerState
 from webhook.server.turns import caller_of
@@ -103,11 +103,9 @@ class AdmissionApp:
             body = answer.body
         elif refusal is not None:
             status, body, media = refusal.status or 400, f"{refusal.message}\n".encode(), TEXT
+        unread = isinstance(refusal, BodyError)
         try:
-            if isinstance(refusal, BodyError):
-                await refuse(scope, receive, send, status, body, media)
-            else:
-                await respond(send, status, body, (media,))
+            await respond(send, status, body, (media, CLOSE) if unread else (media,))
         finally:
             if refusal is None:
                 scope["connection"].served()
@@ -115,6 +113,8 @@ class AdmissionApp:
                 self._state.metrics.count("admission_refusals", str(refusal.status))
             if answer is not None:
                 self._state.account(route, answer, seconds)
+        if unread:
+            await discard_body(scope, receive)
 
     def direct(
         self, target: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes

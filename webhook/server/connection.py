@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from webhook.server.connection_table import ConnectionTable
 from webhook.server.plain_request import FIELD_BYTES, FIELDS, LINE_BYTES, plain_request
-from webhook.server.response import Application, Scope, encode_response
+from webhook.server.response import CLOSE, Application, Scope, encode_response
 from webhook.server.state import ServerState
 
 # From acceptance to the end of the first head. kube-apiserver's handshake timeout is the same.
@@ -42,7 +42,6 @@ _BULKY_BYTES = 16 * 1024
 _CHUNKS, _CHUNK_BYTES = 256, 512
 
 _REFUSALS = {http.LimitRequestLine: 414, http.LimitRequestHeaders: 431, http.UnsupportedTransferCoding: 501}
-_CLOSE = (b"connection", b"close")
 
 _log = logging.getLogger(__name__)
 
@@ -226,7 +225,7 @@ class Connection(asyncio.Protocol):
     def refuse(self, status: int, text: str) -> None:
         """Answer an invalid request, or a failure of evenspread, and close."""
         body = text.encode()
-        headers = (b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body)), _CLOSE
+        headers = (b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body)), CLOSE
         if not self._closed and (self._exchange is None or not self._exchange.responded):
             self.transport.write(encode_response(status, headers, body))
         self.close()
@@ -398,10 +397,10 @@ class _Exchange:
             self._awaits_continue = False
             return
         headers = [*self._start["headers"]]
-        if self._connection.port.state.draining or _CLOSE in headers:
+        if self._connection.port.state.draining or CLOSE in headers:
             self._keep = False
-        if not self._keep and _CLOSE not in headers:
-            headers.append(_CLOSE)
+        if not self._keep and CLOSE not in headers:
+            headers.append(CLOSE)
         self.responded = True
         body = b"" if self._method == b"HEAD" else message["body"]
         await self._connection.write(encode_response(self._start["status"], headers, body))

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from webhook.server.response import TEXT, Receive, Scope, Send, respond
+from webhook.server.response import CLOSE, TEXT, Receive, Scope, Send, respond
 
 # Time from the head to the last byte.
 _BODY_SECONDS = 10.0
@@ -94,11 +94,14 @@ async def _rest(message: Scope, receive: Receive, limit: int, body: bytearray) -
         message = await receive()
 
 
-async def refuse(  # noqa: PLR0913, PLR0917 as respond
-    scope: Scope, receive: Receive, send: Send, status: int, body: bytes, media: tuple[bytes, bytes] = TEXT
-) -> None:
-    """Respond without reading the body, and close the connection so that the client still gets the response."""
-    await respond(send, status, body, (media, (b"connection", b"close")))
+async def refuse(scope: Scope, receive: Receive, send: Send, status: int, text: str) -> None:
+    """Respond without reading the body, then close the connection."""
+    await respond(send, status, f"{text}\n".encode(), (TEXT, CLOSE))
+    await discard_body(scope, receive)
+
+
+async def discard_body(scope: Scope, receive: Receive) -> None:
+    """Read and discard an unread body for a short time, so that the client gets the response before the close."""
     if header(scope, b"expect"):
         return  # the client has not sent the body
     size = 0

@@ -13,6 +13,7 @@ Send = Callable[[Scope], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 TEXT = (b"content-type", b"text/plain; charset=utf-8")
+CLOSE = (b"connection", b"close")
 
 
 def encode_response(status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes:

@@ -47,7 +47,7 @@ def bridge(make: Callable[[], WSGIApplication], *, limit: int) -> Application:
                 status, headers, content = await asyncio.get_running_loop().run_in_executor(pool, run, environ)
         except BodyError as error:
             if error.status is not None:
-                await refuse(scope, receive, send, error.status, f"{error.message}\n".encode())
+                await refuse(scope, receive, send, error.status, error.message)
             return
         await respond(send, status, content, headers)
 

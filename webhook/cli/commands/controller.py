@@ -34,7 +34,7 @@ from webhook.console.shown import Source
 from webhook.controller.authority import AuthorityUpkeep, Replicas
 from webhook.controller.run import Controller, run
 from webhook.controller.scan import Scanner
-from webhook.controller.settings import ScanSettings
+from webhook.controller.scan_inputs import ScanSettings
 from webhook.core.policy.policy import Policy
 
 _HEALTH_BIND = "0.0.0.0:10251"
