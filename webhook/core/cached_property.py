@@ -36,10 +36,10 @@ class cached_property(Generic[_Owner, _Value]):  # noqa: N801 a decorator, like 
 
 
 class Computing(Struct, frozen=True, dict=True):
-    """A struct that caches the results of functions of it."""
+    """A struct that caches values computed from it."""
 
     def once(self, compute: Callable[[Self], _Value]) -> _Value:
-        """Return the function's result for this object. It is computed once."""
+        """Return ``compute(self)``. The function runs once for this object."""
         known: dict[object, _Value] = self.__dict__.setdefault("_computed", {})
         if compute not in known:
             known[compute] = compute(self)

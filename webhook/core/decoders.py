@@ -28,7 +28,7 @@ _made: dict[object, object] = {}
 
 
 def decoder_of(into: type[_Read]) -> msgspec.json.Decoder[_Read]:
-    """Return the shared decoder of JSON into this type."""
+    """Return the decoder of JSON into this type. All callers share one decoder for each type."""
     made = _made.get(into)
     if made is None:
         with _making:

@@ -38,7 +38,7 @@ def applied(value: object, edits: Iterable[Edit]) -> dict[str, object]:
 
 
 def marked(value: object, edits: Iterable[Edit]) -> object:
-    """Apply the edits with `GONE` for each removed item, to keep the indices of the others."""
+    """Apply the edits, but put `GONE` in place of removed items, so that all other items keep their indices."""
     for edit in edits:
         value = _with(value, edit.path, GONE if edit.value is None else edit.value)
     return value
@@ -98,7 +98,7 @@ def first_key(keys: Collection[str], path: str) -> str | None:
 
 
 def without_gone(value: object) -> object:
-    """Remove the `GONE` entries. A list of nothing else becomes `GONE` itself."""
+    """Remove the `GONE` entries. A list with no other entry becomes `GONE` itself."""
     if isinstance(value, dict):
         pairs = ((key, without_gone(each)) for key, each in value.items())
         return {key: each for key, each in pairs if each is not GONE}

@@ -28,13 +28,13 @@ _T = TypeVar("_T")
 
 
 def limit_trials(most: int, helps: Callable[_P, bool]) -> Callable[_P, bool]:
-    """Limit a trial to ``most`` calls. Later calls fail without a trial."""
+    """Let ``helps`` run at most ``most`` times. Later calls return False without running it."""
     left = iter(range(most))
     return lambda *args, **kwargs: next(left, None) is not None and helps(*args, **kwargs)
 
 
 def _first_stage(*stages: Iterable[_T | None]) -> Iterator[_T]:
-    """Yield the successes of the first stage with any. Later stages give up more, so they are not tried."""
+    """Yield the helpful changes of the first stage with any. Later stages weaken spreading more."""
     for stage in stages:
         helped = False
         for success in stage:
@@ -69,7 +69,8 @@ class Candidates(Struct, frozen=True, kw_only=True):
     def helpful(self, fits: Callable[[Changes], bool]) -> Iterator[Changes]:
         """Yield the changes after which all pods fit. Changes that keep the pods spread come first.
 
-        For each field, only the first helpful value. Two changes, or all constraints, only if no single change helps.
+        Of each field, only the first helpful value is yielded. If no single change helps, pairs of changes follow, and
+        changes of all constraints.
         """
         small = [*self._small()]
         pairs = (pair for pair in combinations(small, 2) if self.pairs and pair[0].at != pair[1].at)
@@ -239,7 +240,7 @@ _Domains = Mapping[int, DomainCounts]
 
 
 def _candidates(problem: Problem, domains: _Domains, group: Sequence[int]) -> Iterator[Changes]:
-    """The same change of these constraints. Changes that keep the pods spread come first."""
+    """Yield equal changes of all these constraints, changes without a loss of spreading first."""
     constraints = problem.pod.pod_spec.constraints
     for field in (NODE_TAINTS_POLICY, NODE_AFFINITY_POLICY):
         yield _joined(set_honor(constraints, index, field) for index in group)
@@ -277,7 +278,7 @@ def _widened(problem: Problem, domains: _Domains, group: Sequence[int]) -> Chang
 
 
 def _needed(constraints: Sequence[DomainCounts], nodes: int) -> list[tuple[int, ...]]:
-    """The combinations of maxSkew to admit some of these nodes, with a value for each constraint."""
+    """Return the combinations of maxSkew, one value for each constraint, to admit some of these nodes."""
     parts: list[tuple[tuple[int, ...], int]] = [((), nodes)] if nodes else []
     for domains in constraints:
         levels = [*_skews(domains)]
@@ -318,7 +319,7 @@ def _changed(problem: Problem, declared: Sequence[int], changes: Changes) -> Pro
 
 
 def _applied(counted: CountedConstraints, declared: Sequence[int], changes: Changes) -> CountedConstraints:
-    """Apply the changes to the hard constraints. Drop soft and removed constraints."""
+    """Apply the changes to the hard constraints, and leave out softened and removed constraints."""
     kept = [
         (after, counts)
         for index, parsed, counts in zip(declared, counted.constraints, counted.counts, strict=True)

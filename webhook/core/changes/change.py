@@ -98,7 +98,7 @@ def template_with(template: Template, changes: Iterable[Change]) -> Template:
 
 
 def hard_after(constraint: Constraint, index: int, changes: Iterable[Change]) -> Constraint | None:
-    """Apply changes to a hard constraint of the scheduler. None if soft or removed afterwards. Ignores selectors."""
+    """Apply changes to a hard constraint of the scheduler, except of selectors. None if softened or removed."""
     own = [change for change in changes if change.index == index]
     if any(change.softens for change in own):
         return None

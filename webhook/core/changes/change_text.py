@@ -38,7 +38,7 @@ def changes_text(changes: Changes, constraints: Sequence[SpreadConstraint]) -> s
 
 
 def trade_off(change: Change, constraints: Sequence[SpreadConstraint]) -> str:
-    """The drawback of a change. Empty if it only stops counting unusable nodes."""
+    """The drawback of a change, in words. Empty if the change only stops counting unusable nodes."""
     key = constraints[change.index].topology_key or ""
     segment = "node" if key == HOSTNAME else segment_of(key)
     match change.field, change.value:

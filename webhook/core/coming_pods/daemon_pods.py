@@ -50,7 +50,7 @@ def with_daemon_tolerations(pod: Pod) -> Pod:
 
 
 def wanted_nodes(pod: Pod, view: NodeView) -> int:
-    """The nodes that should run the pod. The pod must have the tolerations of `with_daemon_tolerations`.
+    """The nodes meant to run the DaemonSet's pod. ``pod`` needs the tolerations of `with_daemon_tolerations`.
 
     Source: daemon/daemon_controller.go ``NodeShouldRunDaemonPod``, ``predicates``.
     """

@@ -63,7 +63,7 @@ def _why_excluded(workload: Workload, policy: Policy) -> SkipReason | None:
 
 
 def _replicas(workload: Workload, namespace: str, index: ReadOnlyIndex) -> int | None:
-    """Return the workload's replicas. If absent, return the running workload's, since an apply keeps them."""
+    """Return the workload's replicas. Without the field, return those in the cluster, because an apply keeps them."""
     if workload.replicas is not None or not (workload.built_in or workload.group_kind in REVISIONED):
         return workload.replicas
     running = index.owners.get(workload.api_version, workload.kind, namespace, workload.meta.name)
@@ -81,7 +81,7 @@ def _selector(workload: Workload, template: PodTemplate) -> LabelSelector | None
 
 
 def _counts_domains(override: str | None, policy: Policy) -> bool:
-    """Whether a default depends on domains missing in the configuration to be hard or soft."""
+    """Whether a default is hard or soft depending on domains missing in the configuration."""
     defaults = policy.defaults
     in_force = [*defaults.default_constraints] if override is None else []
     for candidate in defaults.overrides:

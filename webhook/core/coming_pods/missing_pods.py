@@ -43,7 +43,7 @@ class MissingPods(Struct, frozen=True, kw_only=True):
         staying: The number of the workload's pods that keep their nodes.
         names: The pods' names by batch. Empty if the controller chooses random names.
         rollout: The limits of a rolling update. None without one.
-        unknown: The missing fact, if the pods are unknown. Empty if they are known.
+        unknown: The fact needed to know the pods. Empty if the pods are known.
     """
 
     index: ReadOnlyIndex
@@ -184,9 +184,9 @@ def _with_only(kept: Iterable[int], pod: Pod, index: ReadOnlyIndex) -> ReadOnlyI
 
 
 def _kept_and_replaced(slots: dict[int, int | None], partition: int) -> tuple[list[int], list[int]]:
-    """Return the slots of staying pods, and the ordinals of new pods in order of creation.
+    """Return the node slots of the pods that stay, and the ordinals of the new pods in order of creation.
 
-    Missing pods come first. Pods below the partition stay, or are recreated in the old revision.
+    The ordinals of missing pods come first. Pods below the partition stay, or are recreated in the old revision.
     """
     kept = [slot for number, slot in slots.items() if number < partition and slot is not None]
     order = [number for number, slot in slots.items() if slot is None]

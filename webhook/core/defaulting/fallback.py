@@ -102,7 +102,7 @@ def _patched(  # noqa: PLR0913, PLR0917 each is a fact of its own
     constraints: Sequence[SpreadConstraint],
     injected: Injection | None,
 ) -> Fallback | None:
-    """Return the fallback, with operations on the pod as patched by ``injected``."""
+    """Return the fallback. Its JSON Patch applies to the pod after the patch of ``injected``."""
     keys = {each: constraints[each.index].topology_key or "" for each in changes}
     record = _FallbackRecord(
         softened=tuple(key for each, key in keys.items() if each.field == WHEN_UNSATISFIABLE),

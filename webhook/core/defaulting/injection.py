@@ -162,7 +162,7 @@ def opted_out(meta: ObjectMeta) -> bool:
 
 
 def _awaits_namespace(namespace: str, defaults: Defaults, index: ReadOnlyIndex) -> bool:
-    """Whether the namespace is unknown, and its labels could select an override."""
+    """Whether to wait for the namespace: it is unknown, and its labels could select an override."""
     return index.namespaces.labels(namespace) is None and any(
         requirement.key != NAMESPACE_NAME
         for override in defaults.overrides
@@ -216,7 +216,7 @@ def _defaults(
 def _hard_or_soft(
     wanted: tuple[DefaultConstraint, ...], pod: PodTemplate, policy: Policy, index: ReadOnlyIndex
 ) -> Iterator[SpreadConstraint]:
-    """Decide hard or soft. If two constraints become equal, the one without ``hardWhenDomains`` stays."""
+    """Yield the default constraints as hard or soft. If two become equal, the one without ``hardWhenDomains`` stays."""
     written = {default.constraint.identity for default in wanted if default.hard_when_domains is None}
     decided: set[tuple[str | None, str | None]] = set()
     for default in wanted:

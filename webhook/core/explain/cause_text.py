@@ -55,7 +55,7 @@ def _way(way: BlockingParts, explanation: Explanation) -> str:
 
 
 def _states(nodes: int, explanation: Explanation) -> str:
-    """Return the states that explain all taints of the nodes: ``not ready``. Empty if a taint is not about a state."""
+    """Return the states of the nodes behind their taints: ``not ready``. Empty if some taint is not about a state."""
     names, tainted = (
         {*NODE_STATES.values()},
         [obstacle for obstacle in explanation.obstacles if obstacle.plugin == TAINT_TOLERATION],
@@ -99,7 +99,7 @@ def _ceiling(balance: Balance) -> str:
 
 
 def meant_key_text(balance: Balance) -> str:
-    """Return a hint at the key probably meant, if no node has the constraint's key. Empty otherwise."""
+    """Return a hint at the probably intended label key. Empty if some node has the constraint's key."""
     return f"; nodes have {one_line(balance.meant, _MAX_NAME)}" if balance.meant else ""
 
 

@@ -59,7 +59,7 @@ def object_title(kind: str, namespace: str, name: str) -> str:
 
 
 def edit_target(pod: Pod, index: ReadOnlyIndex) -> EditTarget:
-    """Find the object to edit: the pod's topmost controller, or a pod without a controller itself."""
+    """Find the object to edit: the pod's topmost controller. A pod without a controller is itself the object."""
     chain, namespace = controllers(pod, index), pod.meta.namespace
     if not chain:
         note = "the constraints of a Pod are immutable: delete it, then create it with the change"

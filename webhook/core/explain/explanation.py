@@ -55,7 +55,7 @@ def without_spread(problem: Problem) -> Problem:
 
 
 class Balance(Struct, frozen=True):
-    """A constraint of a pod with its domains. Soft constraints are evaluated as if they were hard.
+    """A constraint of a pod, with its domains and their pods. Soft constraints are evaluated as if they were hard.
 
     Attributes:
         index: The constraint's index in the pod. None for a default of the cluster.
@@ -276,7 +276,7 @@ def closed_node_text(texts: Sequence[str]) -> str:
 
 
 def _in_short(status: Status, *, within: bool) -> str:
-    """Return a short text of a status. ``within`` is whether the current constraint admits the node's domain."""
+    """Return a filter's status as a short text. ``within`` is whether the constraint admits the node's domain."""
     if status.reasons == pod_topology_spread.MISSING_LABEL.reasons:
         return "without another key"
     if within and status.plugin == pod_topology_spread.POD_TOPOLOGY_SPREAD:

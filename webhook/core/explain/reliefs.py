@@ -38,14 +38,14 @@ class Relief(Struct, frozen=True):
 
 
 class BlockingParts(Struct, frozen=True):
-    """A smallest set of ``PARTS`` to drop, and the nodes that admit the pod without these parts."""
+    """A smallest set of a pod's requirements (``PARTS``) to drop, and the nodes admitting the pod without them."""
 
     parts: tuple[str, ...]
     nodes: int
 
 
 class Shortage(Struct, frozen=True):
-    """A requested resource, if none of some nodes has enough free.
+    """A requested resource, with too little of it free on every examined node.
 
     Attributes:
         free: The highest free amount, on ``node``. CPU in milli-CPU, all others in whole units.
@@ -136,7 +136,7 @@ def blocking_parts(cycle: Cycle) -> Iterator[BlockingParts]:
 
 
 def shortages(problem: Problem, nodes: int) -> Iterator[Shortage]:
-    """Yield each requested resource, if none of these nodes has enough free."""
+    """Yield each requested resource with too little of it free on every one of ``nodes``."""
     for name, amount in ((PODS, 1), *problem.request.amounts):
         free, has = problem.resources.free.get(name), problem.resources.allocatable.get(name)
         slots = node_sets.to_slots(nodes)

@@ -43,7 +43,7 @@ def stored_shard_plan(
         membership: The workload's group.
         template: The workload's pod template.
         before: The fields added to the template by an earlier plan.
-        title: The workload's kind and name.
+        title: The kind and name of the workload.
         version: The cluster's release.
     """
     group, status = membership.group, membership.written.status or GroupStatus()

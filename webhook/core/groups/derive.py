@@ -62,7 +62,7 @@ def fresh_plan(known: PlanInput, freed: PlanInput) -> PlanResult:
 
     Args:
         known: The group with the stored zones.
-        freed: The group without the stored zones. To keep all pins, pass ``known``.
+        freed: The group without the stored zones. Pass ``known`` here to keep all pins.
     """
     keeping = derive_plan(known)
     if keeping.fits or freed.shards == known.shards:
@@ -72,7 +72,10 @@ def fresh_plan(known: PlanInput, freed: PlanInput) -> PlanResult:
 
 
 def kept_plan(known: PlanInput, before: StoredPlan) -> PlanResult:
-    """Check the stored plan. ``plan`` is None if its fields break a cap, or a stored pin has to move."""
+    """Check the stored plan against the cluster.
+
+    In the result, ``plan`` is None if the stored fields break a cap, or if a stored pin has to move.
+    """
     inputs = _without_pins(known)
     # The stored cap limits a node too. It can be lower than the group's.
     stored = (constraint for constraint in before.constraints if constraint != label_constraint(inputs.group, HOSTNAME))
@@ -101,7 +104,7 @@ def stored_of(group: Group, workloads: Iterable[PlannedWorkload]) -> StoredPlan:
 
 
 def _without_pins(inputs: PlanInput) -> PlanInput:
-    """Remove the pins from the templates. Attribute ``zones`` of each shard still has the pinned zones."""
+    """Remove the pins from the pod templates. The pinned zones stay in ``zones`` of each shard."""
     shards = (replace(shard, pod=split_pin(inputs.group, shard.pod)[0]) for shard in inputs.shards)
     return replace(inputs, shards=tuple(shards))
 

@@ -1,4 +1,4 @@
-"""The fields of a shard's pods. They come from a rule of thumb, or from a plan that keeps the caps.
+"""Build the spread constraints and the affinity of a shard's pods: by a rule of thumb, or by a plan.
 
 Everything else in the template stays: soft constraints, constraints over other keys, affinity.
 """
@@ -26,7 +26,7 @@ from webhook.core.groups.zone_pin import pin_requirement, pinned, sorted_values
 
 
 def naive_fields(group: Group, shard: Shard) -> Fields:
-    """Return the template's own fields. Without hard constraints over the group's keys, add each cap as a maxSkew."""
+    """Return the template's own fields. If they lack hard constraints over the group's keys, add one for each cap."""
     if any(is_replaced(group, constraint) for constraint in shard.pod.pod_spec.constraints):
         return Fields(shard.pod.pod_spec.constraints, shard.pod.pod_spec.affinity)
     keys = dict.fromkeys(cap.topology_key for cap in group.caps if cap.enforced)
@@ -68,7 +68,7 @@ def with_plan(group: Group, pod: Pod, plan: ShardPlan, *, instead: bool = False)
 def _even(
     group: Group, kept: Iterable[SpreadConstraint], planned: Iterable[SpreadConstraint]
 ) -> Iterator[SpreadConstraint]:
-    """For an even group, add a soft constraint over each key without a soft constraint.
+    """Yield the soft constraints to add: for an even group, one over each key without a soft constraint.
 
     Skip a key with a planned maxSkew 1, because the plan then admits only the domains with the fewest pods.
     """

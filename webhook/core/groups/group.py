@@ -58,13 +58,13 @@ class Group(Struct, frozen=True, kw_only=True):
 
     @property
     def zone_key(self) -> str:
-        """The group's topology key besides hostname. The zone key if the group names none."""
+        """The group's topology key besides hostname. Without one, the zone key."""
         keys = (*self.never_share, *(cap.topology_key for cap in self.caps), self.domains_key)
         return next((key for key in keys if key != HOSTNAME), ZONE)
 
     @property
     def names_zones(self) -> bool:
-        """Whether an enforced rule uses a key above nodes. If not, nodes need no label of such a key."""
+        """Whether nodes need zone labels: an enforced cap, ``never_share`` or ``domains`` is about zones."""
         enforced = (cap.topology_key for cap in self.caps if cap.enforced)
         return self.domains is not None or any(key != HOSTNAME for key in (*self.never_share, *enforced))
 

@@ -1,7 +1,7 @@
 """Search the orders of placing a group's pods: do all pods fit, and how full can a domain get?
 
-With too many orders, the search follows only some bad orders. They put pods into a chosen domain while it admits them.
-If it is full, they raise the global minimum.
+With too many orders, the search follows only some bad orders. Each bad order puts pods into one domain. Whenever this
+domain is full, a pod goes elsewhere to raise the global minimum.
 """
 
 from collections import Counter
@@ -103,7 +103,7 @@ def _led_orders(cluster_game: ClusterGame, column: Column) -> Iterable[Sequence[
 
 
 def _led(cluster_game: ClusterGame, domains: Sequence[int], target: int) -> Sequence[Move]:
-    """Return an order that fills the target domain. Whenever it is full, a pod goes to the emptiest domain."""
+    """Return an order that fills the domain ``target``. Whenever it is full, a pod goes to the emptiest domain."""
     state, made, held, there = cluster_game.game.start, list[Move](), Counter[int](), Counter[int]()
     while moves := cluster_game.game.moves(state):
         inside = [move for move in moves if domains[move.number] == target]
@@ -119,7 +119,7 @@ def _led(cluster_game: ClusterGame, domains: Sequence[int], target: int) -> Sequ
 
 
 def _packing(cluster_game: ClusterGame) -> Sequence[Move]:
-    """Return an order that fills the fullest node. Whenever it is full, a pod goes to an empty node."""
+    """Return an order that fills the fullest node. Whenever this node is full, a pod goes to an empty node."""
     state: State = cluster_game.game.start
     made = list[Move]()
     top = 0

@@ -28,8 +28,8 @@ def pin_zones(
         running: The zones of each shard's running pods. Empty, or for at least all ``shards``.
 
     Returns:
-        The pins. None if impossible. The first shards alone are spread about as evenly as all of them. A shard's pins
-        depend on earlier shards, the rooms, the number of shards and the running pods, not on later shards.
+        The pins. None if impossible. Any number of first shards is spread about as evenly as all shards. The pins of a
+        shard depend on ``rooms``, the number of shards, the running pods and the earlier shards, not on later shards.
     """
     most = {zone: min(room, len(shards)) for zone, room in rooms.items()}
     if pods > len(rooms) or sum(most.values()) < pods * len(shards):
@@ -62,7 +62,7 @@ def _loads(given: Iterable[Iterable[str]], rooms: Mapping[str, int]) -> dict[str
 
 
 def _evenly(settled: Sequence[Sequence[str]], pods: int, targets: Mapping[str, int]) -> list[list[str]] | None:
-    """Choose zones until each zone has its target number of pods. None if this greedy choice gets stuck."""
+    """Choose zones for each shard until each zone has its target number of pods. None if this greedy choice fails."""
     given, loads = list[list[str]](), _loads(settled, targets)
     for number, known in enumerate(settled):
         chosen, left = list(known), sum(len(zones) < pods for zones in settled[number:])

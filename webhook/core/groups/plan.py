@@ -194,7 +194,7 @@ def _candidates(inputs: PlanInput, capacity: GroupCapacity) -> Iterator[_Candida
 
 
 def _labelled(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> _Candidate:
-    """Add a constraint over each needed key missing from some node's labels.
+    """Add a constraint over each of the group's topology keys missing on some node.
 
     Without this constraint, all pods of the group could go to such a node, where no cap counts them.
     """
@@ -209,7 +209,7 @@ def _labelled(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> _
 def _to_label(
     group: Group, constraints: Iterable[SpreadConstraint], capacity: GroupCapacity, *, pins: bool
 ) -> Iterator[str]:
-    """Yield the needed keys that some node lacks, except keys with a constraint, a pin or a required domain."""
+    """Yield the group's topology keys missing on some node, except keys with a constraint, pin or required domain."""
     required = {constraint.topology_key for constraint in constraints}
     required |= {group.zone_key} if pins else set()
     required |= {group.domains_key} if group.domains is not None else set()
@@ -300,7 +300,7 @@ def _is_no_cap(group: Group, constraint: SpreadConstraint, capped: Mapping[str, 
 
 
 def _kept_by_shards(group: Group, key: str, most: int) -> bool:
-    """Whether the shard rule alone keeps the cap. By this rule each shard has at most one pod in a domain."""
+    """Whether ``never_share`` alone keeps the cap: it allows each shard at most one pod in a domain."""
     apart = group.keeps_zones_apart if key == group.zone_key else bool(group.never_share)
     return apart and most >= group.shards
 
@@ -333,7 +333,7 @@ def _pins(group: Group, shards: Sequence[Shard], capacity: GroupCapacity) -> tup
 def _zone_pins(
     group: Group, settled: Sequence[Sequence[str]], running: Sequence[Sequence[str]], capacity: GroupCapacity
 ) -> ZonePins | None:
-    """Pin the shards of ``settled`` within the caps of a group with as many shards."""
+    """Pin as many shards as ``settled`` has, within the caps of a group of this size."""
     most = replace(group, shards=len(settled)).most(group.zone_key)
     rooms = {zone: room if most is None else min(room, most) for zone, room in capacity.zones.items()}
     return pin_zones(settled, group.pods_per_shard, rooms, running)
@@ -408,9 +408,9 @@ def _proof(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> Proo
 
 
 def _fewest_behind(group: Group, capacity: GroupCapacity, keeping: Mapping[str, CapGuarantee]) -> int | None:
-    """Return a lower bound of the placed pods in any state that leaves a shard's pod without a node.
+    """Return the fewest pods placed before a shard's pod can be left without a node, as a lower bound.
 
-    None if there is no such state.
+    None if a pod always finds a node.
     """
     on_zone = keeping.get(group.zone_key)
     top = on_zone.worst if on_zone is not None and on_zone.way is CapMethod.EXACT else group.pods

@@ -33,7 +33,7 @@ class GroupCapacity(Struct, frozen=True, kw_only=True):
         zones: The number of pods by zone. A single zone for all nodes, if some have no zone and the group needs none.
         nodes: The number of nodes with room for a pod.
         on_node: The most pods on a node. None if unlimited.
-        alike: Whether the numbers hold for every shard. Then pods differ only by the plan and the shard rule.
+        alike: Whether the numbers hold for every shard, because nodes and other pods treat all shards the same.
         unlabelled: The topology keys missing on a usable node. A cap over such a key misses the pods on that node.
     """
 
@@ -88,7 +88,7 @@ def _zones(group: Group, index: ReadOnlyIndex) -> Mapping[str, int]:
 
 
 def _room(inputs: PlanInput, constraints: Sequence[SpreadConstraint], pods: int, nodes: int) -> int:
-    """Return how many of these pods of the first shard the nodes take in every order."""
+    """Return how many of ``pods`` equal pods of the first shard find a place on ``nodes``, in every order."""
     pod = inputs.shards[0].pod
     profile = profile_for(inputs.within.policy, pod.pod_spec.scheduler_name)
     if profile is not None:
@@ -116,10 +116,10 @@ def _are_alike(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> b
 
 
 def _is_measured(group: Group, shard: Shard, shards: Sequence[Shard]) -> bool:
-    """Whether the capacity covers every rule that stays in the template with a plan.
+    """Whether the capacity includes every constraint and affinity term left in the shard's template by a plan.
 
-    Anti-affinity within the shard belongs to the group's own rule: over its keys, and over nodes if the shard's pods
-    share no zone.
+    Anti-affinity between pods of the shard is part of the group's ``never_share``: over these keys, and over nodes if
+    the shard's pods share no zone.
     """
     spec = shard.pod.pod_spec
     near, apart = (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity) if spec.affinity else (None, None)
@@ -136,7 +136,7 @@ def _is_measured(group: Group, shard: Shard, shards: Sequence[Shard]) -> bool:
 
 
 def _met(term: PodAffinityTerm, shards: Iterable[Shard]) -> set[str]:
-    """Return the shards with pods that the term can match."""
+    """Return the names of the shards with pods matched by the affinity term."""
     selector = valid_selector(term.label_selector)
     names = term.namespaces if term.namespace_selector is None else None
     return {

@@ -1,6 +1,6 @@
-"""Decide whether the cluster can add nodes, and count domains, configured domains included.
+"""Decide whether the cluster can add nodes. Count domains, including domains from the configuration.
 
-Every review can afford both. The node table keeps the set of label keys and caches the values of each key.
+Both are fast enough for every review, because the node table caches label keys and their values.
 """
 
 from webhook.core.api.well_known import NODE_POOL, PROVISIONER
@@ -31,7 +31,7 @@ def has_karpenter(nodes: NodeView) -> bool:
 
 
 def domain_count(policy: Policy, view: NodeView, key: str, nodes: int) -> int:
-    """Count the domains of ``nodes``, plus the configured domains without one of them."""
+    """Count the domains of ``nodes``, plus the configured domains without a node among ``nodes``."""
     column = view.column(key)
     others = {name for name in policy.domains.get(key, ()) if not column.with_value(name) & nodes}
     return column.domain_count(nodes) + len(others)

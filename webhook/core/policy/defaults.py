@@ -11,7 +11,7 @@ from webhook.core.scheduler.profile import DefaultingType
 
 
 class DefaultConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A default constraint. If ``hard_when_domains`` is given, it is hard with at least so many eligible domains."""
+    """A default constraint. With ``hard_when_domains``, it is hard if at least this many domains are eligible."""
 
     constraint: SpreadConstraint
     hard_when_domains: int | None = None

@@ -77,7 +77,7 @@ class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.detail == _MessageDetail.FULL or (offline and self.detail != _MessageDetail.MINIMAL)
 
     def count_others(self, *, offline: bool) -> bool:
-        """Whether messages may give the number of other pods and workloads. Without it, they only mention them."""
+        """Whether messages may give the number of other pods and workloads. If not, they give no number."""
         return self.detail == _MessageDetail.FULL or offline
 
     def name_keys(self, *, offline: bool) -> bool:

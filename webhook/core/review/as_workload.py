@@ -64,7 +64,7 @@ def as_stateful_set(
     # The values are counted before the metadata are decoded.
     many = any(has_more_values(each, MAX_VALUES) for each in (raw, request.old_object) if each is not None)
     meta = _NO_META if raw is None or many else read_meta(raw)
-    if raw is None or (_is_trusted(request, policy) if many else _is_reviewed(request, meta, policy)):
+    if raw is None or (_is_trusted(request, policy) if many else _needs_no_review(request, meta, policy)):
         return None
     if many:
         return replace(request, user=""), UNREAD
@@ -92,12 +92,12 @@ def as_stateful_set(
         return creation, ReadObject(raw, None, replace(meta, owner_references=None, deletion_timestamp=None), error)
 
 
-def _is_reviewed(request: AdmissionRequest, meta: ObjectMeta, policy: Policy) -> bool:
+def _needs_no_review(request: AdmissionRequest, meta: ObjectMeta, policy: Policy) -> bool:
     """Whether this ControllerRevision needs no review.
 
-    It needs none if the update keeps its controller and labels, because its data cannot change. It also needs none
-    from a trusted sender, because the template of its owner was reviewed. Exception: an update that removes an
-    operator's object as owner always needs a review.
+    - An update that keeps the controller and the labels needs none, because the data cannot change.
+    - An update that takes the revision from an operator's object always needs a review.
+    - Any other write of a trusted sender needs none, because the template of the owner was reviewed.
     """
     old = None if request.old_object is None else read_meta(request.old_object)
     if old is not None and (old.controller, old.labels) == (meta.controller, meta.labels):

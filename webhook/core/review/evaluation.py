@@ -54,7 +54,7 @@ class Evaluation(Struct, frozen=True):
         return replace(self, findings=findings, not_evaluated=(*self.not_evaluated, *missing))
 
     def with_fixes(self, tried: Tried) -> "Evaluation":
-        """Take over the findings with tested fixes, and the exceptions of the tests."""
+        """Return the evaluation with tested fixes in its findings, and with the rules' failures in the tests."""
         return replace(self, findings=tried.findings, not_evaluated=noted((*self.not_evaluated, *tried.faults)))
 
 

@@ -102,7 +102,7 @@ def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
 
 
 def drop_undenied_unanswered(judged: Iterable[JudgedFinding]) -> tuple[JudgedFinding, ...]:
-    """Drop findings of `with_unanswered_rules` without a denial. They are only needed to deny."""
+    """Drop each finding of `with_unanswered_rules` without a denial. Users only see the denials."""
     return tuple(each for each in judged if each.mode is Mode.DENY or each.finding.key not in {SIZE_KEY, FAULT_KEY})
 
 
@@ -130,8 +130,8 @@ def excuse_old_findings(
         old: The evaluation of the old object.
         before: The findings of the old object.
         excuse_unjudged: Whether a rule without time for the old object excuses its findings too.
-        unchanged: Whether both objects are equal for rules. Only then, a rule that raises on both does not deny.
-            Otherwise the author may have caused the exception.
+        unchanged: Whether rules see no difference between the objects. A rule that raises on both then does not deny.
+            After a change, the author may have caused the exception.
     """
     unjudged = {each.rule for each in old.not_evaluated if each.reason.kind in _UNJUDGED}
     had = {(each.finding.rule, each.finding.key) for each in before if each.mode is Mode.DENY}

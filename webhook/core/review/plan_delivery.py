@@ -102,7 +102,7 @@ def _deliver(group: Membership, workload: Workload, request: AdmissionRequest, c
 
 
 def _record(template: PodTemplate) -> InjectionRecord | None:
-    """Return the plan recorded in the template. None without one, or for a record longer than any plan."""
+    """Return the injection record in the template. None without a record, or if it is longer than that of any plan."""
     record = injection_record(template)
     if record is None or record.group is None:
         return None

@@ -97,7 +97,7 @@ def _with_load_warning(decision: Decision, here: Context) -> Decision:
 
 
 def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decision:
-    """Decide after an exception of the review itself, as if every rule had raised.
+    """Decide a request whose review raised an exception, as if every rule had raised.
 
     Updates of only metadata or status are allowed, and so are objects made by a controller from a reviewed object.
     """
@@ -216,7 +216,7 @@ def _evaluated(given: ReadObject, context: Context) -> Evaluation | None:
 
 
 def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Context) -> bool:
-    """Whether rules without time for the old object still excuse a finding: if neither object is costly.
+    """Whether a rule without time for the old object excuses findings of the new one. True if neither object is costly.
 
     Otherwise an author could use up the time with other objects, and then update a costly object.
     """
@@ -235,7 +235,7 @@ def _lacks_only_the_namespace(namespace: str, context: Context) -> bool:
 def _with_fixes(
     evaluation: Evaluation, judged: Sequence[JudgedFinding], context: Context
 ) -> tuple[Evaluation, tuple[JudgedFinding, ...]]:
-    """Test the fixes of denials, and drop failing fixes. Admission shows no other fixes."""
+    """Test the fixes of denials, and drop the edits of useless fixes. Admission shows no other edits."""
     denied = [each.finding for each in judged if each.mode is Mode.DENY and each.finding.edits]
     if evaluation.workload is None or not denied:
         return evaluation, tuple(judged)
@@ -271,7 +271,7 @@ def _old_object(request: AdmissionRequest, context: Context) -> ReadObject | Non
 
 
 def _are_alike(one: ReadObject, other: ReadObject) -> bool:
-    """Whether both objects are equal for rules. Versions and foreign annotations may differ."""
+    """Whether rules see no difference between both objects. Versions and annotations of other tools may differ."""
     if one.workload is None or other.workload is None:
         return False
     return _without_annotations(one.workload) == _without_annotations(other.workload)

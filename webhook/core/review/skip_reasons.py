@@ -77,7 +77,7 @@ def _made_by(owner: OwnerReference, request: AdmissionRequest, workload: Workloa
 
 
 def _denies_beyond_constraints(policy: Policy) -> bool:
-    """Whether a rule on deny reads fields of an owner that the index does not keep."""
+    """Whether a rule on deny reads fields of templates besides the constraints and labels in the index."""
     denying = [BY_ID[rule] for rule, mode in policy.rules.items() if mode is Mode.DENY]
     return any(not rule.of_a_part for rule in (*denying, *(each for each in RULES if denied_from(policy, each))))
 

@@ -178,7 +178,7 @@ def weigh(workload: Workload, nodes: int, *, grouped: bool = False) -> tuple[boo
 
 
 def cost(workload: Workload, nodes: int, *, grouped: bool = False) -> float:
-    """An upper bound of the evaluation time of an object within the limits.
+    """Return an upper bound of the evaluation time of an object within the limits.
 
     Args:
         workload: The object.

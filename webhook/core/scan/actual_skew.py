@@ -44,7 +44,7 @@ class _Skewed(Struct, frozen=True):
 
 
 def has_standing_pods(workload: Workload, *, stand_in: bool) -> bool:
-    """Whether the workload keeps identifiable pods running, so that their skew matters.
+    """Whether the workload keeps its pods running and evenspread can identify them. Only then their skew matters.
 
     A single pod only matters as a ``stand_in`` for the pods of an unknown controller.
     """
@@ -117,7 +117,7 @@ def _skewed(next_pod: ComingPod, own: Selector | None, running: Counts) -> Itera
 def _mine(constraint: Constraint, matching: Counts, next_pod: ComingPod, own: Selector, running: Counts) -> Counts:
     """Count the workload's own pods among the matching pods.
 
-    Most selectors are the workload's own, with or without a revision label. Then the known counts are the answer.
+    Most constraints use the workload's own selector, with or without a revision label. Their pods are counted already.
     """
     theirs, ours = {*constraint.selector.requirements}, {*own.requirements}
     if not matching or ours <= theirs:

@@ -54,11 +54,11 @@ def topics_of(value: ApiObject) -> tuple[Topic, ...]:
 
 
 class Changes:
-    """The events since the last `take`.
+    """The topics and owners of the events since the last `take`.
 
     Attributes:
-        topics: What they can change.
-        owners: The keys of the owners among their objects.
+        topics: The topics of the events.
+        owners: The keys of the workloads among the events' objects.
     """
 
     def __init__(self) -> None:
@@ -78,14 +78,14 @@ class Changes:
             self.owners.add(key_of(value.meta.namespace, value.api_version, value.kind, value.meta.name))
 
     def take(self) -> tuple[set[Topic], set[ObjectKey]]:
-        """Return the topics and owners, and start anew."""
+        """Return the topics and owners, and forget them."""
         taken = self.topics, self.owners
         self.topics, self.owners = set(), set()
         return taken
 
 
 class Outdated(NamedTuple):
-    """Workloads with another fact.
+    """Workloads whose facts have changed since their last scan.
 
     Attributes:
         near: A fact of their namespace or of their own Pending pods changed.
@@ -105,7 +105,7 @@ class _Client:
 
 
 class _AskedWaiting(Mapping[ObjectKey, tuple[Pod, ...]]):
-    """The Pending pods by controller. ``asked`` are the requested keys."""
+    """The Pending pods by controller. ``asked`` are the keys looked up by the scan."""
 
     def __init__(self, waiting: Mapping[ObjectKey, tuple[Pod, ...]]) -> None:
         self._waiting = waiting
@@ -153,7 +153,7 @@ def _answer(question: IndexQuestion, within: ScanContext) -> object:
 
 
 def _kept(name: str, answer: object, within: ScanContext) -> object:
-    """Return an answer to keep. The most frequent ones are kept as a hash, to save memory."""
+    """Return the form of an answer to keep for comparison. To save memory, frequent answers become a hash."""
     match answer:
         case PodOnNode():
             return hash(astuple(replace(answer, labels=frozenset(answer.labels.items()))))
@@ -168,7 +168,7 @@ def _kept(name: str, answer: object, within: ScanContext) -> object:
 
 
 def _differ(one: object, other: object) -> bool:
-    """Whether two answers differ. The versions of owners do not count: every status changes them."""
+    """Whether two answers differ. Resource versions of owners are ignored, because every status update changes them."""
     if one is other or one == other:
         return False
     owners, others = _owners(one), _owners(other)
@@ -176,7 +176,7 @@ def _differ(one: object, other: object) -> bool:
 
 
 def _owners(answer: object) -> list[Owner] | None:
-    """Return the owners of an answer without their versions. None for another answer."""
+    """Return the owners in an answer, without resource versions. None for an answer of another type."""
     owners = [owner for owner in (answer if isinstance(answer, tuple) else (answer,)) if isinstance(owner, Owner)]
     return [_without_version(owner) for owner in owners] or None
 
@@ -188,7 +188,7 @@ def _without_version(value: _Versioned) -> _Versioned:
 
 
 class _Fact:
-    """An answer and its users. Most answers have one user, and a set of one takes 200 bytes."""
+    """An answer of the index, and its users: workloads. A single workload needs no set, to save memory."""
 
     __slots__ = ("_users", "answer", "key", "question")
 
@@ -230,7 +230,7 @@ class Facts:
         """Replace the facts of a workload.
 
         Returns:
-            Workloads with an older answer. There are none, unless an event had too few topics.
+            Workloads with an older answer to the same query. Empty, unless an event had too few topics.
         """
         before, used, missed = self._used.get(workload, ()), list[_Fact](), set[ObjectKey]()
         for key, question, answer in recording.facts():
@@ -254,7 +254,7 @@ class Facts:
         self._release(workload, self._used.pop(workload, ()))
 
     def outdated(self, topics: Iterable[Topic], within: ScanContext) -> Outdated:
-        """Repeat the queries of these topics, and return the workloads with another answer."""
+        """Repeat the queries of these topics, and return the workloads with a changed answer."""
         near, far = self._with_other_waiting(within.waiting), set[ObjectKey]()
         for topic in {*topics, _ALWAYS}:
             for fact in self._topics.get(topic, ()):

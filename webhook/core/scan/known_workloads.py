@@ -16,7 +16,7 @@ Scan = Callable[[bytes, ScanContext], ScannedWorkload | None]
 
 
 class KnownWorkload(Struct, frozen=True):
-    """A scanned object as JSON, and its scan. None for an object without pods."""
+    """A scanned object as JSON, and its scan. The scan is None for an object without pods."""
 
     raw: bytes
     scanned: ScannedWorkload | None
@@ -37,14 +37,17 @@ class KnownWorkloads:
         self._differing: list[ObjectKey] = []
 
     def note(self, topics: Iterable[Topic], within: ScanContext) -> Outdated:
-        """Mark and return the workloads with another fact after events with these topics."""
+        """Mark and return the workloads with facts changed by events of these topics."""
         outdated = self._facts.outdated(topics, within)
         self._near |= outdated.near
         self._far |= outdated.far
         return outdated
 
     def due(self, *, every: bool) -> list[ObjectKey]:
-        """Return the workloads to scan again. Without ``every``, leave out many with only a change of the cluster."""
+        """Return the workloads to scan again.
+
+        Without ``every``, if a change of the whole cluster affects more than a few workloads, they are left out.
+        """
         if every or len(self._far) <= _FEW:
             return [*(self._near | self._far)]
         return [*self._near]
@@ -101,7 +104,7 @@ class KnownWorkloads:
         return [known.scanned for known in self._known.values() if known.scanned is not None]
 
     def take_differing(self) -> Sequence[ObjectKey]:
-        """Return workloads with another scan although nothing of it changed, since the last call. None are expected."""
+        """Return workloads with a new scan result although no fact changed, since the last call. Normally empty."""
         taken, self._differing = self._differing, []
         return taken
 
@@ -113,7 +116,7 @@ def key_of_object(raw: bytes) -> ObjectKey:
 
 
 def _same(one: ScannedWorkload | None, other: ScannedWorkload | None) -> bool:
-    """Whether two scans agree. An exception is no answer, so a scan with one agrees with every other."""
+    """Whether two scans are equal. A scan with an exception is incomplete, and counts as equal to any scan."""
     if one is None or other is None:
         return one is other
     return bool(other.failures) or one == other

@@ -52,8 +52,8 @@ class ScanContext(Struct, frozen=True, kw_only=True):
     """The context of a scan at a moment.
 
     Attributes:
-        waiting: Pods without a node that are not being deleted, oldest first, under each of their controllers. A pod
-            without a controller has its own key.
+        waiting: By controller, the Pending pods that are not being deleted, oldest first. A pod without a controller is
+            listed under its own key.
         zones: The zones. Empty with a single zone, or if nodes or pods are unknown.
     """
 

@@ -80,7 +80,10 @@ class PublishedSkew(Published, frozen=True, kw_only=True):
 
 
 class ActualSkew(PublishedSkew, frozen=True, kw_only=True):
-    """A skew with the constraint's ``name`` in messages. Its selector does not match the ``uncounted`` own pods."""
+    """The skew of a constraint, with the constraint's ``name`` in messages.
+
+    ``uncounted`` is the number of the workload's own pods outside the constraint's selector.
+    """
 
     uncounted: int = 0
     name: str
@@ -102,7 +105,7 @@ class ActualSkew(PublishedSkew, frozen=True, kw_only=True):
 
     @property
     def above(self) -> bool:
-        """Whether it is above maxSkew, for example after a scale-down or the return of an empty domain."""
+        """Whether the skew is above maxSkew, for example after a scale-down or the return of an empty domain."""
         return self.skew is not None and self.skew > self.max_skew
 
     @property
@@ -121,13 +124,13 @@ class PendingPod(Struct, frozen=True):
 
 
 class Stranded(Struct, frozen=True):
-    """The fewest and the most pods without a node, over all orders. None if unknown."""
+    """The fewest and the most Pending pods after a failure, over all orders of placing them. None if unknown."""
 
     fewest: int | None
     most: int | None
 
     def text(self, unknown: str) -> str:
-        """Return ``3``, ``2 to 5`` or ``2 or more``. If nothing is proven, return ``unknown``."""
+        """Return the number in words: ``3``, ``2 to 5`` or ``2 or more``. Return the text ``unknown`` if unknown."""
         if self.fewest == self.most:
             return unknown if self.fewest is None else f"{self.fewest:,}"
         if self.most is None:
@@ -226,12 +229,12 @@ class ScannedWorkload(PublishedWorkload, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """Its name in messages: ``Deployment shop/web``."""
+        """The workload's name in messages: ``Deployment shop/web``."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
     @property
     def pending_fix(self) -> str:
-        """The smallest change that helps its Pending pods. Empty if none is known."""
+        """The smallest change that helps the workload's Pending pods. Empty if none is known."""
         return self.fix.text if self.fix is not None and self.fix.of == "pending" else ""
 
     @property
@@ -249,7 +252,7 @@ class RuleGap(Struct, frozen=True, rename="camel"):
 
 
 class ScanGap(RuleGap, frozen=True):
-    """A rule that was not evaluated, and the number of such objects."""
+    """A rule that was not evaluated for some objects, and the number of these objects."""
 
     objects: Count
 

@@ -26,7 +26,7 @@ _MOST_CHARS = 500  # of a fix in words, which may contain text from the object
 
 
 def fix_for_pending(explanation: Explanation, key: ObjectKey, raw: object, index: ReadOnlyIndex) -> SmallestFix | None:
-    """Return the smallest change of constraints with which a node admits the Pending pod, or None."""
+    """Return the smallest change of constraints after which a node admits the Pending pod. None without one."""
     fix = next(iter(explanation.fixes), None)
     if fix is None:
         return None

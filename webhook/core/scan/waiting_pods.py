@@ -65,7 +65,7 @@ def pending_cause(pod: Pod, explanation: Explanation, policy: Policy) -> Pending
 
 
 def _decisive(pod: Pod) -> bytes:
-    """Encode the fields of a pod with an effect on its verdict. The name matters only for ephemeral claims."""
+    """Encode the fields of a pod that decide where it fits. The name is left out, unless it names ephemeral claims."""
     volumes, status = pod.pod_spec.volumes or (), pod.status
     name = pod.meta.name if any(volume.ephemeral is not None for volume in volumes) else ""
     nominated = status.nominated_node_name if status is not None else None

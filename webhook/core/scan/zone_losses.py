@@ -70,7 +70,7 @@ class _WorkloadLosses:
         self.wanted = _replicas(self._template)
 
     def sure_nodes(self) -> int:
-        """Return nodes that admit one pod each, whatever zone fails and wherever the other pods are. 0 if unknown.
+        """Return the nodes (a bit set) with room for one pod each after any other zone's failure. 0 if unknown.
 
         A zone failure only removes pods and nodes, so a node that admits a pod before admits it afterwards. The
         exceptions depend on other nodes: hard constraints (injection may also choose others), pod affinity, and
@@ -86,7 +86,7 @@ class _WorkloadLosses:
         return decide(problem).feasible if alone and not (problem.hard.constraints or terms.affinity_terms) else 0
 
     def loss(self, zone: FailingZone, *, sure: bool) -> ZoneLoss:
-        """Return the loss of the zone. It is 0 if it is ``sure`` that all pods find a node."""
+        """Return the number of Pending pods after the zone's failure: 0 if it is ``sure`` that all find a node."""
         unreachable = gone = _NONE
         flags = node_sets.flags(zone.nodes, self._index.nodes.view().size)
         here = sum(pods for slot, pods in self._pods.items() if flags[slot])
@@ -116,6 +116,6 @@ def _replicas(template: Template) -> int:
 
 
 def _sum(listed: list[Stranded]) -> Stranded:
-    """Add up. With unknown numbers, ``fewest`` is a lower bound and ``most`` is None."""
+    """Add up the numbers of all workloads. With unknown numbers, ``fewest`` is a lower bound and ``most`` is None."""
     most = [each.most for each in listed if each.most is not None]
     return Stranded(sum(each.fewest or 0 for each in listed), sum(most) if len(most) == len(listed) else None)

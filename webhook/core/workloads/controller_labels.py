@@ -51,7 +51,7 @@ def _added_to(kind: GroupKind) -> tuple[str, ...] | None:
 
 
 def may_be_created_with(workload: Workload, key: str) -> bool:
-    """Whether new pods may have the label, without certainty.
+    """Whether new pods may, but need not, have the label.
 
     For built-in kinds, `labels_at_creation` has the labels added by the controller.
     """

@@ -30,7 +30,7 @@ _DECODED: Mapping[GroupKind, type] = {
 
 
 def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether objects of this kind contain whole templates, so their pods need no review."""
+    """Whether objects of this kind contain whole pod templates. Pods of such objects need no review of their own."""
     layout = configured_layout(api_version, kind, embedded)
     return group_kind(api_version, kind) in TEMPLATED if layout is None else layout.whole
 

@@ -245,7 +245,7 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
 
 
 def _at_once(job: built_in_objects.JobSpec, status: built_in_objects.JobStatus | None) -> int | None:
-    """Return how many of the Job's pods run at once. None if unlimited. Source: job/job_controller.go ``manageJob``."""
+    """Return how many pods of a Job may run at once. None if unlimited. Source: job/job_controller.go ``manageJob``."""
     if status is not None and status.has_ended:
         return 0
     done = (status and status.succeeded) or 0

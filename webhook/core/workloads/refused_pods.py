@@ -43,8 +43,8 @@ class Refusal(Struct, frozen=True, kw_only=True):
         path: The path of the cause in the workload.
         index: The constraint's index. None for other errors.
         term: The pod affinity term. None for other errors.
-        late: Whether only this refusal reports the cause: the workload itself passes kube-apiserver and all other
-            rules.
+        late: Whether nothing else reports the cause, because kube-apiserver accepts the workload and other rules are
+            silent.
     """
 
     error: FieldError

@@ -43,7 +43,7 @@ class ClaimTemplates(Struct, frozen=True):
     """A StatefulSet's claim templates. For each name, the pod ``web-0`` has a claim ``<name>-web-0``.
 
     Attributes:
-        classes: The storage class of each claim. Empty without a class.
+        classes: The storage class of each claim. "" for a claim without a class.
         requests: The requests of each claim.
     """
 

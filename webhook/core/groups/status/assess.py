@@ -79,13 +79,13 @@ class ObservedGroup(Struct, frozen=True, kw_only=True):
 
 
 class _Planned(NamedTuple):
-    """A plan in the form of the status.
+    """A plan as the status stores it.
 
     Attributes:
         workloads: The workloads with their fields.
         revision: The revision of the fields.
         derived: The judged plan.
-        held: The changes by a new plan that waits for a change of the spec. Empty if no plan waits.
+        held: What a newer plan would change. It waits for a change of the spec. Empty without a newer plan.
     """
 
     workloads: tuple[PlannedWorkload, ...]
@@ -259,7 +259,7 @@ def _is_guarded(group: Group, pod: Pod, stored: StoredPlan) -> bool:
 
 
 def _lacking(seen: ObservedGroup, stored: StoredPlan) -> int:
-    """Count the workloads without these fields. They would restart."""
+    """Count the workloads without the fields of this plan. Applying the plan would restart them."""
     return sum(
         not _is_guarded(seen.group, member.pod, stored) for member in seen.members if member.shard in stored.zones
     )
@@ -306,7 +306,7 @@ def _plan_conditions(planned: _Planned, seen: ObservedGroup) -> list[DatedCondit
 
 
 def _unexpected(planned: Sequence[PlannedWorkload], members: Sequence[GroupMember]) -> str:
-    """Return the number of unexpected shards as a text. Empty if there are none."""
+    """Return the number of shards beyond the expected number, as a text. Empty without any."""
     more = len({member.shard for member in members} - {workload.shard for workload in planned})
     return f"{plural(more, 'shard')} beyond the expected number, without a plan" if more else ""
 

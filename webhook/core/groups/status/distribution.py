@@ -27,7 +27,7 @@ class CapUsage(Struct, frozen=True, kw_only=True):
     Attributes:
         most: The most pods in a domain by this cap.
         domains: The pods in each of the fullest domains.
-        more: The number of domains not in ``domains``.
+        more: The number of domains left out of ``domains``.
         uncounted: The number of pods outside all domains, on nodes without the label.
     """
 
@@ -49,7 +49,7 @@ class CapUsage(Struct, frozen=True, kw_only=True):
 
     @property
     def written(self) -> Distribution:
-        """The usage in the form of the status."""
+        """The usage as the status stores it."""
         return Distribution(
             topology_key=self.cap.topology_key,
             selector=self.cap.selector,
@@ -73,7 +73,7 @@ class CapUsage(Struct, frozen=True, kw_only=True):
 
 
 def cap_usages(group: Group, pods: Sequence[Pod], view: NodeView) -> tuple[CapUsage, ...]:
-    """Return the usage of each cap. Of several caps for the same pods and key, only the lowest."""
+    """Return the usage of each cap. Of several caps for the same pods and key, only the lowest is returned."""
     lowest: dict[tuple[str, str | None, bool], CapUsage] = {}
     for cap in group.caps:
         usage = _spread(group, cap, pods, view)

@@ -150,7 +150,7 @@ def _zones_of_volumes(group: Group, member: GroupMember, index: ReadOnlyIndex) -
 
 
 def all_shards(group: Group, written: Sequence[Shard]) -> tuple[Shard, ...]:
-    """Return the written shards by name, then the plan's missing shards."""
+    """Return ``written``, sorted by name, then placeholders for shards without a workload, up to ``plan_for``."""
     shards = sorted(written, key=lambda shard: (len(shard.name), shard.name))
     names, values = {shard.name for shard in shards}, {shard.value for shard in shards}
     first = shards[0] if shards else _first_shard(group)

@@ -115,7 +115,7 @@ def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIn
 
 
 def _help_of_one(away: _Away, own: Selector, subject: Subject, index: ReadOnlyIndex) -> _Help | None:
-    """Return the fix for the first recreated pod with a possible place in another domain. None without one."""
+    """Return the fix, tested with the first recreated pod able to use another domain. None without such a pod."""
     template = subject.workload.templates[0]
     if _share_a_disk(template, subject, index):
         return None
@@ -139,7 +139,7 @@ def _share_a_disk(template: Template, subject: Subject, index: ReadOnlyIndex) ->
 
 
 def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyIndex) -> Iterator[Pod]:
-    """Yield the pods to try: the template's next pod, or each recreated pod of a StatefulSet with volumes."""
+    """Yield the recreated pods to test: the template's next pod, or each pod of a StatefulSet with volumes."""
     workload, policy = subject.workload, subject.policy
     namespace = namespace_of(workload.meta.namespace)
     if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
@@ -176,8 +176,8 @@ def _one_domain(column: Column, counts: Counts) -> str | None:
 def _help(template: Template, away: _Away, own: Selector, subject: Subject, anew: Problem) -> _Help | None:
     """Return the fix for pods in one domain, as a short text for the warning and as a full text.
 
-    None unless a recreated pod could provably use another domain. The fix is a restart only if a constraint counts just
-    these pods, and is soft or has a maxSkew too small for all of them in one domain.
+    None if no recreated pod provably has a node in another domain. The fix is a restart if a constraint counts only
+    these pods, and forbids or avoids all of them in one domain.
     """
     over = [each for each in subject.placed if each.template is template and each.constraint.topology_key == away.key]
     labels = template.template.labels

@@ -166,7 +166,7 @@ def _of_karpenter(placed: Placed, every: list[Placed], ground: UsableNodes, subj
 
 
 def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Finding]:
-    """Find existing nodes that are enough for kube-scheduler, although Karpenter adds nodes or treats nodes as full."""
+    """Find hostname constraints with existing nodes enough for kube-scheduler, but not for Karpenter."""
     constraint, replicas, there = placed.constraint, placed.template.replicas, ground.open.bit_count()
     max_skew = constraint.max_skew or 0
     if max_skew < 1 or replicas is None:

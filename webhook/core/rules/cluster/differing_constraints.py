@@ -55,9 +55,9 @@ _FIELDS = ("", "maxSkew ", "minDomains ", "nodeAffinityPolicy ", "nodeTaintsPoli
 
 
 class _Differing(NamedTuple):
-    """Another workload with other terms, where each workload counts the pods of both.
+    """A pair of workloads: each counts the other's pods, under different constraints.
 
-    ``ours`` has the terms of the reviewed workload, ``theirs`` those of ``owner``.
+    ``ours`` are the constraints of the reviewed workload, ``theirs`` those of ``owner``.
     """
 
     owner: Owner
@@ -66,7 +66,7 @@ class _Differing(NamedTuple):
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """Yield a finding for each template that counts another workload's pods and is counted by it under other terms."""
+    """Yield a finding for each template with a workload whose constraints differ, if both count each other's pods."""
     if subject.workload.is_pod or not any(has_conditions(placed.constraint.selector) for placed in subject.placed):
         return ()
     if (missing := subject.lacks()) is not None:
@@ -129,7 +129,7 @@ def _others(differing: list[_Differing], subject: Subject) -> str:
 
 
 def _difference(here: frozenset[_Terms], there: frozenset[_Terms]) -> str:
-    """Describe the first difference: of two terms over the same key, else the keys of only one workload."""
+    """Describe the first differing field of constraints over the same key, else the keys of only one workload."""
     for mine in sorted(here):
         for other in sorted(there, key=lambda each: (each.action != mine.action, each)):
             if other.topology_key == mine.topology_key:
@@ -158,7 +158,7 @@ def _terms(constraint: SpreadConstraint) -> _Terms:
 
 
 def _group(mine: list[Placed], subject: Subject) -> Iterator[_Differing]:
-    """Yield each workload with other terms, if ``mine`` count its pods and its terms count the template's pods."""
+    """Yield each workload with constraints other than ``mine``, if both workloads count each other's pods."""
     labels, late = mine[0].template.template.labels, partial(may_be_added, subject.workload, in_template=False)
     # None if a label added later decides.
     selectors = {
@@ -206,7 +206,7 @@ def _counts(constraint: SpreadConstraint, other: DeclaredTemplate, labels: Mappi
 
 
 def _unsure(constraints: Iterable[SpreadConstraint], labels: Mapping[str, str], late: _Late) -> frozenset[str]:
-    """Return the topology keys of constraints with a late label in matchLabelKeys. Revision labels do not count."""
+    """Return the topology keys of constraints with a controller's label in matchLabelKeys, except revision labels."""
     found = ((each.topology_key or "", {*late_keys(each, labels, late)}) for each in constraints)
     return frozenset(key for key, keys in found if keys and OWN_LABELS.isdisjoint(keys))
 

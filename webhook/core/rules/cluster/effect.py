@@ -39,7 +39,7 @@ _REMOVED = "remove the constraint"
 
 
 class _Why(NamedTuple):
-    """Why a constraint has no effect, and the fix if its removal would change placements."""
+    """Why a constraint has no effect. The fix is set if removing the constraint would change placements."""
 
     summary: str
     detail: str
@@ -183,7 +183,7 @@ def _suggested_key(key: str, subject: Subject) -> str:
 
 
 def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix:
-    """Return the fix to add the scheduler's default constraints. It has no edits if a node lacks a key."""
+    """Return the fix that adds the scheduler's default constraints. It has no edits if a node lacks a topology key."""
     declared, labels = template.template.pod_spec.constraints, template.template.labels
     first, own = declared[0], subject.workload.selector
     selector = own if counts_itself(SpreadConstraint(label_selector=own), labels) else first.selector

@@ -101,7 +101,7 @@ TOO_WIDE = Rule(
 
 
 def _in_file(subject: Subject, index: ReadOnlyIndex) -> Iterator[Finding]:
-    """Yield a finding for each selector that matches other workloads of the file without pods."""
+    """Yield a finding for each selector with a match among workloads of the same file without running pods."""
     workload, own = subject.workload, subject.own_selector
     if own is None or workload.meta.controller is not None:
         return
@@ -176,7 +176,10 @@ def _on_counting_nodes(counts: Counts, alike: list[Placed], subject: Subject) ->
 
 
 def _by_selector(subject: Subject) -> dict[tuple[str, bool, Selector], list[Placed]]:
-    """Group constraints by template path, late labels and selector. Skip constraints over a single revision."""
+    """Group constraints by template path, by presence of labels from the controller, and by selector.
+
+    Skip constraints over a single revision.
+    """
     alike: dict[tuple[str, bool, Selector], list[Placed]] = {}
     added = partial(may_be_added, subject.workload, in_template=False)
     for placed in subject.placed:
@@ -312,7 +315,7 @@ def _next_pods(placed: Placed, subject: Subject) -> Iterator[Pod]:
 
 
 def _numbers(pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other]) -> tuple[int, int] | None:
-    """Count the nodes that admit the pod: now, and without the pods of the ``lacking`` workloads.
+    """Count the nodes that admit the pod: now, and without the pods of the workloads in ``lacking``.
 
     None if the nodes stay the same, or if a pod may belong to two of the workloads.
     """

@@ -27,7 +27,7 @@ def counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bo
 
 
 def late_keys(constraint: SpreadConstraint, labels: Mapping[str, str], late: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the matchLabelKeys with a label added only later. Kubernetes ignores keys of absent labels."""
+    """Yield the matchLabelKeys absent from ``labels``. ``late`` is whether a controller adds a label later."""
     return (key for key in constraint.match_label_keys or () if key not in labels and late(key))
 
 

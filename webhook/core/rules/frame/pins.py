@@ -97,7 +97,7 @@ def _too_many(rule: str, placed: Placed, subject: Subject) -> Finding | None:
 
 
 def _is_asked(subject: Subject) -> bool:
-    """Whether the nodes are unknown. If they are known, placement rules report the numbers."""
+    """Whether the nodes are unknown. With known nodes, placement rules report how many pods fit."""
     return subject.index is None or bool(subject.index.lacks("nodes"))
 
 

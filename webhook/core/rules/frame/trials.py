@@ -67,11 +67,11 @@ class _Before:
         return _identity(finding) not in self._same
 
     def stays(self, finding: Finding, left: Iterable[Finding]) -> bool:
-        """Whether the fix leaves as many findings like this finding as before. False if there was none before."""
+        """Whether the fix leaves this finding: as many findings with its key as before. False without one before."""
         return 0 < self._same[_identity(finding)] <= sum(_identity(each) == _identity(finding) for each in left)
 
     def more(self, left: Sequence[Finding]) -> list[Finding]:
-        """Return the findings of rules with more findings after the fix. Edits can change the keys of findings."""
+        """Return the findings of each rule with more findings after the fix than before."""
         # Compare numbers, because an edit of a finding's key must not make it look new.
         grown = Counter(each.rule for each in left) - Counter(each.rule for each in self.findings)
         return [each for each in left if each.rule in grown]

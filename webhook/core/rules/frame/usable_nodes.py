@@ -40,17 +40,17 @@ class UsableNodes:
 
     @cached_property
     def tolerated_later(self) -> int:
-        """The nodes with tolerated lasting taints. Taints of starting or leaving nodes do not count."""
+        """The nodes without untolerated lasting taints. Taints of starting or leaving nodes do not last."""
         return self.tolerated | (self.view.live & ~settled_nodes(self.view))
 
     @cached_property
     def open(self) -> int:
-        """The usable nodes with tolerated taints, regardless of resources. Starting and leaving nodes are excluded."""
+        """The usable nodes without untolerated taints, full nodes included. Starting and leaving nodes are excluded."""
         return self.usable & self.tolerated & settled_nodes(self.view)
 
     @cached_property
     def with_hard_keys(self) -> int:
-        """The nodes with the topology keys of all hard constraints. Hard constraints count no other node."""
+        """The nodes with the topology keys of all hard constraints. The scheduler counts pods only on these nodes."""
         nodes = self.view.live
         for constraint in self.template.template.pod_spec.constraints:
             if constraint.hard:

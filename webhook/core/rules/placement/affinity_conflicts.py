@@ -23,7 +23,7 @@ _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
 
 
 def evaluate(subject: Subject) -> Iterable[Finding]:
-    """Yield the conflicts existing in every cluster. With a known cluster, `_evaluate_template` finds them instead."""
+    """Yield the conflicts visible in the template alone. In a known cluster, `_evaluate_template` finds conflicts."""
     return pinned_by_template(subject, CONFLICTS.id) if are_held(subject.workload) else ()
 
 

@@ -119,7 +119,7 @@ _MIN_DOMAINS = "minDomains"
 
 
 def _asks_for_domains(_subject: Subject, hard: Sequence[Placed]) -> bool:
-    """Whether a hard constraint asks for several domains."""
+    """Whether a hard constraint requires several domains by minDomains."""
     return any(map(_is_asking, hard))
 
 
@@ -151,7 +151,7 @@ def _is_asking(placed: Placed) -> bool:
 
 
 def _capped_by_domains(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Finding]:
-    """Yield a finding if too few domains keep the minimum at 0. maxSkew then caps each domain."""
+    """Yield a finding if fewer domains than minDomains exist. The minimum is then 0, and maxSkew caps each domain."""
     wanted, cap, admitted = placed.constraint.min_domains or 1, tally.limit.max_skew, tally.most
     eligible = tally.column.domains(tally.domains.counting)
     if not eligible or len(eligible) + _empty(case, tally) >= wanted or admitted is None or admitted >= case.wanted:

@@ -44,7 +44,7 @@ _UNLABELLED = "(no label)"  # no label has this value: the nodes without the key
 
 
 class _Fullest(NamedTuple):
-    """How full a domain can get.
+    """The most pods possible in a domain under a cap.
 
     Attributes:
         there: The group's pods in the domain today.
@@ -65,7 +65,7 @@ class _Lacking(Struct, frozen=True):
 
     Attributes:
         pods: Their largest possible number.
-        batches: The pods to place.
+        batches: The missing pods in batches of equal pods.
         unplanned: The workload's name if its template lacks the fields of the stored plan.
         unknown: Why the nodes of the missing pods are unknown. None if they are known.
     """
@@ -213,7 +213,7 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
     there: Mapping[str, int],
     subject: Subject,
 ) -> Iterator[_Fullest | Reason]:
-    """Yield how full each of the fullest domains can get.
+    """Yield the most pods possible in each of the fullest domains.
 
     First place only the workload's own missing pods there. Then try it with missing pods of ``others`` placed before
     them, if all of them together can break the cap.
@@ -240,7 +240,7 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
 def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
     coming: MissingPods, others: Sequence[_Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
 ) -> Iterator[_Fullest | Reason]:
-    """Yield how full a domain gets if missing pods of other workloads are placed first, up to the cap."""
+    """Yield the most pods of a domain if missing pods of other workloads are placed first, up to the cap."""
     before = min(most - held, sum(one.pods for each in others for one in each.batches))
     if before > _MOST_LED:
         yield Reason(f"unknown: {before} missing pods of other workloads are too many to place one by one")

@@ -85,7 +85,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         return sum(self.places.running.values())
 
     def fits(self, hard: Sequence[CountedConstraint], replicas: int, *, lost: int = 0) -> bool:
-        """Whether every order places the pods, both next to the running pods and from scratch. False without a proof.
+        """Whether every order places the missing pods, and all pods if all were deleted. False without a proof.
 
         Args:
             hard: The hard constraints.
@@ -140,7 +140,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         )
 
     def ceilings(self) -> Iterator[tuple[ConstraintRoom, tuple[Placed, Placed], int]]:
-        """Yield each zone and host constraint with a lower cap together than alone, and this cap in pods."""
+        """Yield each zone and hostname constraint with a lower cap together than each alone, and this cap in pods."""
         for zones, zone in self.subject.while_time_is_left(zip(self.rooms, self.placed, strict=True)):
             for hosts, host in zip(self.rooms, self.placed, strict=True):
                 if hosts.column.key != HOSTNAME or zones.column.key != ZONE:
@@ -179,7 +179,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
 
     @property
     def run(self) -> str:
-        """The part of a message about the running pods."""
+        """The number of running pods, for a message. Empty without running pods."""
         many = self.running
         return f" ({many} run{'s' if many == 1 else ''} already)" if many else ""
 

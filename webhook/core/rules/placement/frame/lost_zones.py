@@ -74,7 +74,7 @@ def _is_moved(case: TemplateUnderRule) -> bool:
 
 
 def _pending(case: TemplateUnderRule, lost: int) -> Sequence[int]:
-    """Return, by constraint, how many replacements stay Pending at least after the loss. 0 without a proof."""
+    """Return, by constraint, the fewest Pending replacement pods after the loss. 0 without a proof."""
     if case.running == case.wanted:
         return _pending_of_running(case, lost)
     return [_pending_of_new(case, tally, lost) if _counts_taints(tally) else 0 for tally in case.rooms]
@@ -108,7 +108,7 @@ def _without(hard: CountedConstraint, is_lost: Sequence[int]) -> CountedConstrai
 
 
 def _pending_of_new(case: TemplateUnderRule, tally: ConstraintRoom, lost: int) -> int:
-    """Return how many pods stay Pending at least if no pod runs yet, for any placement before the loss."""
+    """Return the fewest Pending pods after the loss, over all placements of a workload without running pods."""
     if tally.hard.counts or case.running:
         return 0  # what stands there now may be further apart than the constraint would have let it
     column, before = tally.column, tally.open
