@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.core.text import with_article
+from webhook.core.spelling import with_article
 
 A = "UserGroup UDPRoute Deployment MachineSet Unikernel UniqueThing EurekaServer OneAgent zone node UtilityPod x"
 AN = "InferenceService HTTPRoute APIService Ingress MCPServer EtcdCluster Uninstaller Upgrade HourlyJob az X LLMPool"

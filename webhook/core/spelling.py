@@ -1,5 +1,6 @@
-"""Suggest known words for a misspelt word."""
+"""Suggest known words for a misspelt word, and choose the article of a noun."""
 
+import re
 from collections.abc import Callable, Iterable
 
 
@@ -58,3 +59,15 @@ def _edit_distance(one: str, other: str, most: int) -> int:
         if min(row) > most and min(above) > most:
             break
     return row[-1]
+
+
+# Letters with a name that starts with a vowel sound, since an abbreviation is spelled out.
+_SPELT = re.compile(r"[AEFHILMNORSX](?:[A-Z]+(?![a-z])|$)")
+_ABBREVIATED = re.compile(r"[A-Z](?:[A-Z]+(?![a-z])|$)")
+_VOWEL_SOUND = re.compile(r"(?!eu|one|once|uni(?!n)|us[aeu]|ut[ei]|ub)[aeiou]|hour|honest|heir", re.IGNORECASE)
+
+
+def with_article(noun: str) -> str:
+    """Put "a" or "an" before a noun, by its sound: ``an InferenceService``, ``a UserGroup``, ``an HTTPRoute``."""
+    sound = _SPELT if _ABBREVIATED.match(noun) else _VOWEL_SOUND
+    return f"{'an' if sound.match(noun) else 'a'} {noun}"

@@ -1,7 +1,6 @@
-"""Format texts for users: untrusted text, plurals and lists."""
+"""Format texts for users: untrusted text, plurals, lists, and names of constraints."""
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 
 
@@ -37,18 +36,6 @@ def shortened(text: str, limit: int) -> str:
     return f"{words} …" if words else one_line(flat, limit)
 
 
-# Letters with a name that starts with a vowel sound, since an abbreviation is spelled out.
-_SPELT = re.compile(r"[AEFHILMNORSX](?:[A-Z]+(?![a-z])|$)")
-_ABBREVIATED = re.compile(r"[A-Z](?:[A-Z]+(?![a-z])|$)")
-_VOWEL_SOUND = re.compile(r"(?!eu|one|once|uni(?!n)|us[aeu]|ut[ei]|ub)[aeiou]|hour|honest|heir", re.IGNORECASE)
-
-
-def with_article(noun: str) -> str:
-    """Put "a" or "an" before a noun, by its sound: ``an InferenceService``, ``a UserGroup``, ``an HTTPRoute``."""
-    sound = _SPELT if _ABBREVIATED.match(noun) else _VOWEL_SOUND
-    return f"{'an' if sound.match(noun) else 'a'} {noun}"
-
-
 def plural(count: int, noun: str) -> str:
     """``1 node``, ``2 nodes``, ``12,000 nodes``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -58,3 +45,15 @@ def quoted(text: str, limit: int = 80) -> str:
     """Format an untrusted name for a sentence. It gets quotes if empty, unprintable or with spaces."""
     plain = bool(text) and text.isprintable() and " " not in text
     return one_line(text if plain else json.dumps(text[: limit + 1], ensure_ascii=False), limit)
+
+
+def segment_of(key: str) -> str:
+    """Return the last part of a label key: ``zone``."""
+    return key.rpartition("/")[2]
+
+
+def constraint_name(key: str, index: int | None) -> str:
+    """Return the name of a constraint in messages: ``zone[0]``. A cluster default has no index."""
+    segment = segment_of(key)
+    name = quoted(segment, 40) if segment else "constraint"
+    return name if index is None else f"{name}[{index}]"

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from webhook.core.json_edits import Edit, applied
-from webhook.core.text import with_article
+from webhook.core.spelling import with_article
 
 ITEM = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
 SPEC = {"spec": {"topologySpreadConstraints": [ITEM]}}

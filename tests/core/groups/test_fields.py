@@ -15,10 +15,9 @@ from webhook.core.api.types import (
     PodAffinityTerm,
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.groups.fields import has_fields, naive_fields, shard_fields
+from webhook.core.groups.fields import has_fields, naive_fields, replace_label_value, shard_fields
 from webhook.core.groups.group import Shard, with_fields
 from webhook.core.groups.group_constraints import exact_cap
-from webhook.core.groups.label_values import replace_label_value
 from webhook.core.groups.status.members import all_shards
 from webhook.core.groups.zone_pin import split_pin
 

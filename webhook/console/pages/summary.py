@@ -10,12 +10,11 @@ from webhook.console.pages import pictures
 from webhook.console.query import link
 from webhook.console.words import age
 from webhook.core.api.well_known import ZONE
-from webhook.core.constraint_names import constraint_name
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.scan.actual_skew import ownership_text
 from webhook.core.scan.scanned import ActualSkew, PendingCause, ScannedWorkload, SmallestFix, ZoneLoss
-from webhook.core.text import one_line, plural
+from webhook.core.text import constraint_name, one_line, plural
 
 _TOLD = frozenset({Mode.WARN, Mode.DENY})
 _NO_FIX = SmallestFix(of="", text="")

@@ -13,11 +13,10 @@ from webhook.console.pages.listing import pods_of
 from webhook.console.pages.summary import summary, wrongs
 from webhook.console.shown import Shown
 from webhook.console.words import age, instant
-from webhook.core.constraint_names import constraint_name
 from webhook.core.policy.policy import Mode
 from webhook.core.scan.actual_skew import ownership_text
 from webhook.core.scan.scanned import ActualSkew, ClusterScan, Origin, PendingCause, PendingPod, ScannedWorkload
-from webhook.core.text import one_line, plural
+from webhook.core.text import constraint_name, one_line, plural
 
 _MOST_DOMAINS = 40  # a table of about a screen
 _LONGEST = 2_000  # characters of a text about a finding

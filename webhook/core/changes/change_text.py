@@ -7,8 +7,7 @@ import msgspec
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.changes.change import Change, Changes
-from webhook.core.constraint_names import constraint_name, segment_of
-from webhook.core.text import plural, together
+from webhook.core.text import constraint_name, plural, segment_of, together
 from webhook.core.yaml_text import one_field
 
 

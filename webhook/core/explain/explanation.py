@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
 from webhook.core.changes.candidates import Narrowing, PodFix, change_problem, intended_node_key, pod_fixes
 from webhook.core.changes.change_text import changes_text
-from webhook.core.constraint_names import constraint_name, segment_of
 from webhook.core.explain.counted_pods import CountedPods, counted_pods
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, FILTER_WORDS
 from webhook.core.explain.obstacles import Obstacle, grouped, obstacles
@@ -27,6 +26,7 @@ from webhook.core.scheduler.plugins.spread_constraints import CountedConstraints
 from webhook.core.scheduler.plugins.status import Status
 from webhook.core.scheduler.problem import Problem, take
 from webhook.core.scheduler.verdict import Cause, Verdict
+from webhook.core.text import constraint_name, segment_of
 
 
 def _cause_of(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:

@@ -16,7 +16,6 @@ from webhook.core.api.storage import PersistentVolume
 from webhook.core.api.tolerations import first_untolerated
 from webhook.core.api.types import Taint, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
-from webhook.core.constraint_names import constraint_name, segment_of
 from webhook.core.explain.filter_words import PARTS
 from webhook.core.index import node_sets
 from webhook.core.index.affinity_terms import Term
@@ -44,7 +43,7 @@ from webhook.core.scheduler.plugins.volume_zone import VOLUME_ZONE, zone_labels
 from webhook.core.scheduler.plugins.volumes import claim_name, reachable_from
 from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.verdict import Verdict
-from webhook.core.text import listed
+from webhook.core.text import constraint_name, listed, segment_of
 
 _NAMES = 2  # The most pods or claims named in a text.
 

@@ -14,7 +14,6 @@ from webhook.core.api.types import NodeSelectorRequirement, NodeSelectorTerm, Po
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.budget import Reason
-from webhook.core.constraint_names import segment_of
 from webhook.core.groups.affinity import (
     NO_TERM,
     apart_terms,
@@ -28,7 +27,7 @@ from webhook.core.groups.group import Fields, Group, Shard, ShardPlan
 from webhook.core.groups.group_constraints import replaced_constraints
 from webhook.core.groups.reading import Membership
 from webhook.core.groups.zone_pin import pin_requirement
-from webhook.core.text import one_line
+from webhook.core.text import one_line, segment_of
 
 NO_PLAN = ShardPlan()
 _NOT_YET = "its plan is not made yet"

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from webhook.core.api.spread_group import PlannedWorkload
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.constraint_names import segment_of
 from webhook.core.groups.affinity import apart_terms
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.group import Group, PlanInput, StoredPlan
@@ -17,7 +16,7 @@ from webhook.core.groups.plan import GroupPlan, choose_plan, plan_from_stored
 from webhook.core.groups.zone_capacity import GroupCapacity, group_capacity
 from webhook.core.groups.zone_pin import split_pin
 from webhook.core.placement.placement_verdict import PlacementVerdict
-from webhook.core.text import listed, plural, together
+from webhook.core.text import listed, plural, segment_of, together
 
 _NAMES = 6  # The most names in one message, to keep it on one line.
 

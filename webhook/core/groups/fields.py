@@ -3,7 +3,7 @@
 Everything else in the template stays: soft constraints, constraints over other keys, affinity.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -123,3 +123,27 @@ def matches_own_pod(term: PodAffinityTerm, pod: Pod) -> bool:
     elsewhere = term.namespaces is not None and pod.meta.namespace not in term.namespaces
     selector = valid_selector(term.label_selector)
     return not elsewhere and selector is not None and selector.matches(pod.labels)
+
+
+def replace_label_value(value: Mapping[str, object], label: str, old: str, new: str) -> dict[str, object]:
+    """Replace the old value of a label by a new value, in labels and selectors.
+
+    Args:
+        value: An object as JSON or YAML values.
+        label: The label's key.
+        old: The value to replace. Other values stay.
+        new: The new value.
+    """
+
+    def replaced(value: object, field: str) -> object:
+        if isinstance(value, list):
+            return [replaced(item, field) for item in value]
+        if not isinstance(value, Mapping) or field == "nodeAffinity":  # Node affinity selects labels of nodes.
+            return value
+        if field in {"labels", "matchLabels"}:
+            return {key: new if (key, text) == (label, old) else text for key, text in value.items()}
+        if field == "matchExpressions" and value.get("key") == label and value.get("values") == [old]:
+            return {**value, "values": [new]}
+        return {key: replaced(item, key) for key, item in value.items()}
+
+    return {key: replaced(item, key) for key, item in value.items()}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from webhook.core.json_edits import Edit, applied, written_path
-from webhook.core.text import with_article
+from webhook.core.spelling import with_article
 from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, holds_chart_values, may_hold_constraints
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.layout_paths import walk

@@ -22,7 +22,6 @@ from webhook.core.api.types import DO_NOT_SCHEDULE, Service
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.coming_pods.declared import declarable_constraints
-from webhook.core.constraint_names import constraint_name
 from webhook.core.defaulting.injection import Skip, SkipReason
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
@@ -36,7 +35,7 @@ from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.placement.frame.case import templates_under_rule
 from webhook.core.rules.placement.pod_fits import DO_NOT_FIT
 from webhook.core.rules.rule_set import OF_PODS_WITHOUT_NODES
-from webhook.core.text import one_line, plural
+from webhook.core.text import constraint_name, one_line, plural
 from webhook.core.workloads.kind_fields import has_template
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import namespace_of

@@ -11,8 +11,8 @@ from webhook.cli.commands.plan.objects import WrittenWorkload
 from webhook.cli.terminal import Json
 from webhook.core.api.spread_group import API_VERSION, KIND
 from webhook.core.api.well_known import INJECTED_ANNOTATION
+from webhook.core.groups.fields import replace_label_value
 from webhook.core.groups.group import Fields, Group, Shard
-from webhook.core.groups.label_values import replace_label_value
 from webhook.core.json_edits import Edit, applied, value_at
 from webhook.core.yaml_text import block
 

@@ -10,11 +10,10 @@ from fractions import Fraction
 from webhook.answers.simulated import doubt, not_evaluated, placed_pods_text, verdict_text
 from webhook.cli.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.cli.layout import wrapped
-from webhook.core.constraint_names import segment_of
 from webhook.core.explain.cause_text import cause_summary, obstacle_text
 from webhook.core.explain.explanation import Balance, Explanation
 from webhook.core.placement.placement_verdict import PlacementVerdict
-from webhook.core.text import listed, one_line, plural, together
+from webhook.core.text import listed, one_line, plural, segment_of, together
 from webhook.core.what_if.ending import Ending, PodMove
 from webhook.core.what_if.joint_simulation import JointVerdict
 from webhook.core.what_if.run import SimulationAnswer

@@ -11,8 +11,8 @@ from webhook.core.api.selectors import compile_selector
 from webhook.core.api.types import LabelSelector, ObjectMeta, Pod, PodSpec
 from webhook.core.context import Context
 from webhook.core.decoders import converted
+from webhook.core.groups.fields import replace_label_value
 from webhook.core.groups.group import Fields, Group, PlanInput, Shard, with_fields
-from webhook.core.groups.label_values import replace_label_value
 from webhook.core.groups.zone_pin import split_pin
 from webhook.core.index.label_column import Column
 from webhook.core.index.overlay import without_pods

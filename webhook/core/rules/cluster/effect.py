@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
-from webhook.core.constraint_names import constraint_name
 from webhook.core.index.key_suggestions import ON_EVERY_NODE, intended, meant_by_bare, namesake
 from webhook.core.json_edits import Edit
 from webhook.core.policy.capacity import can_add_nodes
@@ -22,7 +21,7 @@ from webhook.core.rules.frame.subject import Placed, Subject, placed_constraints
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.scheduler.plugins.default_selector import pod_services
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SYSTEM_CONSTRAINTS, DefaultingType
-from webhook.core.text import plural, quoted
+from webhook.core.text import constraint_name, plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.rollouts import surge_of
 from webhook.core.workloads.workload import Template

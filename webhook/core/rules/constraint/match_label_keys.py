@@ -34,7 +34,8 @@ from webhook.core.rules.frame.rule import (
 )
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
-from webhook.core.text import plural, quoted, with_article
+from webhook.core.spelling import with_article
+from webhook.core.text import plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import DEPLOYMENT, REVISION_LABELS
 from webhook.core.workloads.rollouts import DEFAULT_SURGE, surge_of, worst_final_skew

@@ -17,8 +17,8 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.as_written import Written
 from webhook.core.rules.frame.field_names import intended_field
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, Rule, RuleAnswer, Severity
-from webhook.core.spelling import nearest
-from webhook.core.text import one_line, quoted, with_article
+from webhook.core.spelling import nearest, with_article
+from webhook.core.text import one_line, quoted
 from webhook.core.workloads.custom_kinds import (
     CONSTRAINTS,
     VALUES_KIND,

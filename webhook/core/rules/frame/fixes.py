@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from webhook.core.changes.change import soft_fields
 from webhook.core.changes.change_text import field_text
-from webhook.core.constraint_names import constraint_name
 from webhook.core.json_edits import Edit
 from webhook.core.rules.frame.subject import Placed
+from webhook.core.text import constraint_name
 from webhook.core.yaml_text import plain
 
 # The longest text of a fix. No hand-written selector needs more.

@@ -17,7 +17,8 @@ from webhook.core.index.key_suggestions import intended, meant_by_bare
 from webhook.core.rules.frame.counted_pods import counts_itself, counts_own_pods_only
 from webhook.core.rules.frame.rule import Finding, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.text import plural, quoted, with_article
+from webhook.core.spelling import with_article
+from webhook.core.text import plural, quoted
 from webhook.core.workloads.workload import Template, Workload
 
 

@@ -13,7 +13,6 @@ from webhook.core.api.well_known import HOSTNAME
 from webhook.core.apiserver.validation import are_clearly_valid
 from webhook.core.budget import Missing, Reason
 from webhook.core.cached_property import Computing, cached_property
-from webhook.core.constraint_names import constraint_name, segment_of
 from webhook.core.context import Context
 from webhook.core.index.nodes import NodeView
 from webhook.core.index.objects import Autoscaler
@@ -22,7 +21,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.limits import exceeded_template_limit
 from webhook.core.scheduler.plugins.spread_constraints import counting_selector
-from webhook.core.text import quoted
+from webhook.core.text import constraint_name, quoted, segment_of
 from webhook.core.workloads.workload import Template, Workload, namespace_of, selector_of
 
 _Item = TypeVar("_Item")
