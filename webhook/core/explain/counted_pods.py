@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector, compile_selector, valid_selector
-from webhook.core.api.types import IN, LabelSelector, LabelSelectorRequirement, Pod, SpreadConstraint
+from webhook.core.api.types import IN, LabelSelector, Pod, SpreadConstraint
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import controllers, owner_selector
@@ -98,15 +98,11 @@ def _narrower(written: SpreadConstraint, own: LabelSelector) -> LabelSelector:
     expressions = [
         requirement
         for requirement in selector.match_expressions or ()
-        if requirement.key not in merged or not _is_merged(requirement)
+        if requirement.key not in merged or requirement.operator != IN or len(requirement.values or ()) != 1
     ]
     expressions += [requirement for requirement in own.match_expressions or () if requirement not in expressions]
     labels = {**(selector.match_labels or {}), **(own.match_labels or {})}
     return LabelSelector(match_labels=labels or None, match_expressions=tuple(expressions) or None)
-
-
-def _is_merged(requirement: LabelSelectorRequirement) -> bool:
-    return requirement.operator == IN and len(requirement.values or ()) == 1
 
 
 def _others(pod: Pod, selector: Selector, index: ReadOnlyIndex) -> Iterator[Owner]:

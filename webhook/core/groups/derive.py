@@ -168,15 +168,12 @@ def _nearest(inputs: PlanInput) -> Iterator[str]:
         if not cap.enforced:
             continue
         for most in range(max(1, cap.most(group.pods) + 1), group.pods + 1):
-            if _fits(inputs, replace(group, caps=tuple(_with_limit(other, cap, most) for other in group.caps))):
+            raised = replace(cap, amount=Fraction(most), of_pods=False, strict=False)
+            if _fits(inputs, replace(group, caps=tuple(raised if other is cap else other for other in group.caps))):
                 yield f"at most {most} of {group.pods} pods {in_a_domain(cap.topology_key)}"
                 break
     if group.keeps_zones_apart and _fits(inputs, replace(group, never_share=(HOSTNAME,))):
         yield "pods of a shard may share a zone, but no node"
-
-
-def _with_limit(other: Cap, cap: Cap, most: int) -> Cap:
-    return replace(other, amount=Fraction(most), of_pods=False, strict=False) if other is cap else other
 
 
 def _fits(inputs: PlanInput, group: Group) -> bool:

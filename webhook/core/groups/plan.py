@@ -35,7 +35,7 @@ from webhook.core.policy.defaults import Defaults
 from webhook.core.policy.lookup import profile_for
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.problem import take
-from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
+from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 
 # With more shards, the search exceeds its limit of states and proves nothing.
 _MOST_SEARCHED = 4
@@ -222,16 +222,14 @@ def _to_label(
 
 def _are_defaulted(shards: Iterable[Shard], fields: Iterable[Fields], policy: Policy) -> bool:
     """Whether the cluster's defaults add hard constraints to pods without any."""
-    injected, hard = _injects(policy.defaults), {*map(_hard_by_default, policy.scheduler_profiles)}
-    return (injected or any(hard)) and any(
+    injected = _injects(policy.defaults)
+    hard = {
+        each.name for each in policy.scheduler_profiles if any(default.hard for default in each.default_constraints)
+    }
+    return (injected or bool(hard)) and any(
         not given.constraints and (injected or (shard.pod.pod_spec.scheduler_name or DEFAULT_SCHEDULER) in hard)
         for shard, given in zip(shards, fields, strict=True)
     )
-
-
-def _hard_by_default(profile: SchedulerProfile) -> str:
-    """Return the scheduler's name if its own default constraints are hard. Empty if they are soft."""
-    return profile.name if any(default.hard for default in profile.default_constraints) else ""
 
 
 def _injects(defaults: Defaults) -> bool:

@@ -10,7 +10,7 @@ The weights are slopes measured by `bench/field_cost.py` for the most expensive 
 a review of two correct constraints takes 34 µs without a cluster. Weights of the text assume one fault per constraint.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from webhook.core.api.types import (
     GREATER,
@@ -92,16 +92,15 @@ def exceeded_template_limit(workload: Workload) -> Reason | None:
 def _sizes(spec: PodSpec) -> tuple[int, ...]:
     """Return the sizes of a template, in the order of `_OF_A_TEMPLATE`."""
     terms = _required_terms(spec)
-    labels = 0
-    for constraint in spec.constraints:
-        labels += _label_requirements(constraint.selector)
+    expressions = [len(term.match_expressions or ()) + len(term.match_fields or ()) for term in spec.node_terms or ()]
+    labels = sum(_label_requirements(constraint.selector) for constraint in spec.constraints)
     for term in terms:
         labels += _label_requirements(term.label_selector) + _label_requirements(term.namespace_selector)
         labels += len(term.namespaces or ())
     return (
         len(spec.constraints) + len(terms),
         _resources(spec),
-        len(spec.node_selector or ()) + sum(_expressions(spec)),
+        len(spec.node_selector or ()) + sum(expressions),
         len(spec.tolerations or ()),
         labels,
     )
@@ -121,11 +120,6 @@ def _resources(spec: PodSpec) -> int:
         if asked is not None:
             names.update(asked.requests or (), asked.limits or ())
     return len(names)
-
-
-def _expressions(spec: PodSpec) -> Iterator[int]:
-    for term in spec.node_terms or ():
-        yield len(term.match_expressions or ()) + len(term.match_fields or ())
 
 
 def _label_requirements(selector: LabelSelector | None) -> int:

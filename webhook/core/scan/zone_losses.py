@@ -22,7 +22,7 @@ from webhook.core.scan.scan_context import FailingZone, ScanContext
 from webhook.core.scan.scanned import Stranded, ZoneLoss
 from webhook.core.scheduler.cycle import decide
 from webhook.core.what_if.evictions import is_evicted
-from webhook.core.workloads.workload import Template, Workload, selector_of
+from webhook.core.workloads.workload import Workload, selector_of
 
 _EFFORT = Effort(states=2_000, orders=0)  # for each workload, zone, and kind of failure (unreachable or gone)
 _NONE = Stranded(0, 0)
@@ -67,7 +67,7 @@ class _WorkloadLosses:
         (self._template,), self._coming = workload.templates, coming
         self._source = replace(coming.source, own=own)
         self._pods = index.pods.count(coming.source.namespace, own)
-        self.wanted = _replicas(self._template)
+        self.wanted = 1 if self._template.replicas is None else self._template.replicas
 
     def sure_nodes(self) -> int:
         """Return the nodes (a bit set) with room for one pod each after any other zone's failure. 0 if unknown.
@@ -109,10 +109,6 @@ class _WorkloadLosses:
             None if simulation.most is None else pods - simulation.most,
             None if simulation.fewest is None else pods - simulation.fewest,
         )
-
-
-def _replicas(template: Template) -> int:
-    return 1 if template.replicas is None else template.replicas
 
 
 def _sum(listed: list[Stranded]) -> Stranded:

@@ -142,7 +142,11 @@ def _moves_of(
                 yield ProposedMove(pod=pod.meta.name, source=source.name, to="", reason=source.reason)
                 continue
             allowed = zones.get(shard) or [*usage.domains]
-            free = [zone for zone in allowed if held[zone] < usage.most and not _has(group, of_shard, zone, shard)]
+            free = [
+                zone
+                for zone in allowed
+                if held[zone] < usage.most and not (group.keeps_zones_apart and of_shard[zone, shard])
+            ]
             if free:
                 target, left = min(free, key=held.__getitem__), left - 1
                 held.update({source.name: -1, target: 1})
@@ -161,7 +165,8 @@ class _CrowdedDomain(NamedTuple):
 
 def _sources(usage: CapUsage, pods: Sequence[Pod], view: NodeView) -> Iterator[_CrowdedDomain]:
     """Yield the domains above the cap, then nodes without the label."""
-    key, newest = usage.cap.topology_key, sorted(pods, key=_age, reverse=True)
+    key = usage.cap.topology_key
+    newest = sorted(pods, key=lambda pod: (pod.meta.creation_timestamp or "", pod.meta.name), reverse=True)
     column = view.column(key)
     for domain, many in usage.above.items():
         inside = [pod for pod in newest if _domain(pod, column, view) == domain]
@@ -170,11 +175,3 @@ def _sources(usage: CapUsage, pods: Sequence[Pod], view: NodeView) -> Iterator[_
     for node in dict.fromkeys(pod.pod_spec.node_name or "" for pod in uncounted):
         there = [pod for pod in uncounted if pod.pod_spec.node_name == node]
         yield _CrowdedDomain(node, there, len(there), f"its node has no label {one_line(key, 63)}")
-
-
-def _has(group: Group, of_shard: Counter[tuple[str | None, str | None]], zone: str, shard: str) -> bool:
-    return group.keeps_zones_apart and of_shard[zone, shard] > 0
-
-
-def _age(pod: Pod) -> tuple[str, str]:
-    return pod.meta.creation_timestamp or "", pod.meta.name

@@ -203,7 +203,7 @@ _MAX_ZONES_LISTED = 4  # zones whose nodes are listed; of more, the smallest and
 
 
 def _over_zones_and_hosts(_subject: Subject, hard: Sequence[Placed]) -> bool:
-    return len(hard) > 1 and {ZONE, HOSTNAME} <= {each.constraint.topology_key for each in hard}
+    return {ZONE, HOSTNAME} <= {each.constraint.topology_key for each in hard}
 
 
 def _full_zones(case: TemplateUnderRule) -> Iterator[Finding]:
