@@ -310,6 +310,6 @@ def _uncertain_pods(value: Mapping[str, object], manifest: Manifest, frame: Fram
     workload = structs.replace(workload, meta=meta)
     subject = Subject(workload=workload, placed=placed_constraints(workload), context=frame.context())
     for case in templates_under_rule(subject, frame.index):
-        if not case.fits(case.places.hard, case.wanted) and case.has_room(case.wanted):
+        if not case.fits(case.facts.hard, case.wanted) and case.has_room(case.wanted):
             return case.wanted
     return 0

@@ -43,7 +43,7 @@ def _evaluate_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
         return
     missing = case.subject.lacks(*_CLAIMS)
     claims = tuple(named_claims(template.template.pod_spec.volumes))
-    unknown = not set(claims) <= case.places.problem.storage.claims.keys()
+    unknown = not set(claims) <= case.facts.problem.storage.claims.keys()
     if unknown or (missing and (claims or workload.claims)):
         yield NotEvaluated(CONFLICTS.id, missing or Reason("an unknown PersistentVolumeClaim"))
 
@@ -86,31 +86,31 @@ def _restrictions(template: Template, admitted: PodSpec | None = None) -> Iterat
 
 
 def _pinned(case: TemplateUnderRule) -> Finding | None:
-    worst = _worst(case.rooms, case.candidates)
+    worst = _worst(case.capacities, case.candidates)
     return None if worst is None or worst[0] >= case.most or not worst[1].open else _blamed(case, *worst)
 
 
-def _worst(rooms: Sequence[ConstraintRoom], of: CandidateNodes) -> tuple[int, ConstraintRoom] | None:
+def _worst(capacities: Sequence[ConstraintRoom], of: CandidateNodes) -> tuple[int, ConstraintRoom] | None:
     """Return the lowest upper bound on the workload's pods, with its constraint. None without a bound."""
     together = None if of.together is None else of.eligible.nodes.column(of.together)
-    bounds = [(tally.most if together is None else tally.most_in_one(together), tally) for tally in rooms]
-    return min(((most, tally) for most, tally in bounds if most is not None), key=lambda each: each[0], default=None)
+    bounds = ((each.most if together is None else each.most_in_one(together), each) for each in capacities)
+    return min(((most, each) for most, each in bounds if most is not None), key=lambda bound: bound[0], default=None)
 
 
-def _blamed(case: TemplateUnderRule, admitted: int, tally: ConstraintRoom) -> Finding | None:
+def _blamed(case: TemplateUnderRule, admitted: int, capacity: ConstraintRoom) -> Finding | None:
     # Without room for another pod, capacity is the cause.
     if not case.has_room(admitted + 1):
         return None
-    named = dict(_restrictions(case.placed[0].template, case.places.problem.pod.pod_spec))
+    named = dict(_restrictions(case.placed[0].template, case.facts.problem.pod.pod_spec))
     # Lift each restriction alone to blame the right restriction, then all, in case they act together.
     for part in (*((each,) for each in Restriction if each in named), tuple(Restriction)):
-        what_if = candidate_nodes(case.places, without=part)
-        then = _worst(constraint_rooms(case.places.hard, what_if, case.places.problem), what_if)
+        what_if = candidate_nodes(case.facts, without=part)
+        then = _worst(constraint_rooms(case.facts.hard, what_if, case.facts.problem), what_if)
         if then is None or then[0] > admitted:
             who = named.get(part[0]) or next(iter(named.values()))
             return _finding(
                 case,
-                tally,
+                capacity,
                 who,
                 admitted,
                 together=part[0] == Restriction.NEAR and case.candidates.together is not None,
@@ -118,21 +118,21 @@ def _blamed(case: TemplateUnderRule, admitted: int, tally: ConstraintRoom) -> Fi
     return None
 
 
-def _closed_at_minimum(tally: ConstraintRoom) -> list[int]:
-    minimum = tally.minimum if tally.limit.enough else None
-    if minimum is None or not any(cell.room == 0 and cell.pods == minimum for cell in tally.cells):
+def _closed_at_minimum(capacity: ConstraintRoom) -> list[int]:
+    minimum = capacity.minimum if capacity.limit.enough else None
+    if minimum is None or not any(cell.room == 0 and cell.pods == minimum for cell in capacity.cells):
         return []
-    return [number for number in tally.closed if tally.count(number) == minimum]
+    return [number for number in capacity.closed if capacity.count(number) == minimum]
 
 
-def _finding(case: TemplateUnderRule, tally: ConstraintRoom, who: str, admitted: int, *, together: bool) -> Finding:
-    placed = case.placed[tally.hard.index]
-    said = _conflict(tally, who, together=together)
+def _finding(case: TemplateUnderRule, capacity: ConstraintRoom, who: str, admitted: int, *, together: bool) -> Finding:
+    placed = case.placed[capacity.hard.index]
+    said = _conflict(capacity, who, together=together)
     remedy = first_that_helps(
-        case, admitted, _remedies(case, tally, placed), field=WHEN_UNSATISFIABLE, brings=costs_pods
+        case, admitted, _remedies(case, capacity, placed), field=WHEN_UNSATISFIABLE, brings=costs_pods
     )
-    held = _closed_at_minimum(tally)
-    more = f", and {staying(case, tally, held)}" if held else ""
+    held = _closed_at_minimum(capacity)
+    more = f", and {staying(case, capacity, held)}" if held else ""
     brief, bare = said.partition(", and minDomains")[0], remedy.words.removeprefix("set ")
     lines = [f"{case.fit(admitted)}: {each}; {how}" for each in (said, brief) for how in (remedy.words, bare) if how]
     return CONFLICTS.finding(
@@ -142,28 +142,28 @@ def _finding(case: TemplateUnderRule, tally: ConstraintRoom, who: str, admitted:
         summary=f"{case.fit(admitted)}: {said}",
         remedy=remedy.words,
         warning=short_enough(CONFLICTS.id, *lines),
-        detail=f"{case.fit(admitted)} with {placed.name} (maxSkew {tally.limit.max_skew}): {said}{more}{case.stay}",
+        detail=f"{case.fit(admitted)} with {placed.name} (maxSkew {capacity.limit.max_skew}): {said}{more}{case.stay}",
         warns=admitted < case.wanted,
         at_most=case.at_most,
     )
 
 
-def _conflict(tally: ConstraintRoom, who: str, *, together: bool) -> str:
-    total = len(tally.open_domains | tally.closed)
+def _conflict(capacity: ConstraintRoom, who: str, *, together: bool) -> str:
+    total = len(capacity.open_domains | capacity.closed)
     if together:
         return f"{who} keeps all pods together"
-    if tally.limit.enough and not tally.closed:
-        return f"{who} limits one {noun(tally)} to {plural(tally.minimum or 0, 'pod')}"
-    minimum = "" if tally.limit.enough else f", and minDomains is {tally.domains.constraint.min_domains}"
-    of = f" of {total}" if tally.closed and not minimum else ""
-    opened = len(tally.open_domains)
-    return f"{who} allows {opened}{of} {noun(tally, total if of else opened)}{minimum}"
+    if capacity.limit.enough and not capacity.closed:
+        return f"{who} limits one {noun(capacity)} to {plural(capacity.minimum or 0, 'pod')}"
+    minimum = "" if capacity.limit.enough else f", and minDomains is {capacity.domains.constraint.min_domains}"
+    of = f" of {total}" if capacity.closed and not minimum else ""
+    opened = len(capacity.open_domains)
+    return f"{who} allows {opened}{of} {noun(capacity, total if of else opened)}{minimum}"
 
 
-def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
+def _remedies(case: TemplateUnderRule, capacity: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
     yield from honoring(case, placed, NODE_AFFINITY_POLICY)
-    if not tally.limit.enough and tally.domains.constraint.min_domains < CAPPING_MIN_DOMAINS:
-        yield from fewer_domains(case, tally)
+    if not capacity.limit.enough and capacity.domains.constraint.min_domains < CAPPING_MIN_DOMAINS:
+        yield from fewer_domains(case, capacity)
     yield from honoring(case, placed, NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY)
     yield from loosened(case, placed)
 
@@ -173,46 +173,46 @@ def _held_by_volumes(case: TemplateUnderRule) -> Iterator[Finding]:
     if missing is None or not missing.pinned:
         return
     running = case.wanted - sum(missing.pinned.values()) - missing.free
-    for tally in case.rooms:
-        homes, free = _homes(tally, missing)
+    for capacity in case.capacities:
+        homes, free = _homes(capacity, missing)
         if not any(home.pinned for home in homes.values()):
             continue  # no volume holds a pod anywhere: what is in the way is something else
         placeable = running + free + sum(home.pinned for home in homes.values())
-        admitted = running + addable_pinned(tuple(homes.values()), tally.limit, free)
-        if admitted < placeable and tally.hard.certain and not tally.unsteady and case.has_room(case.wanted):
-            yield _finding_about_volumes(case, tally, homes, admitted)
+        admitted = running + addable_pinned(tuple(homes.values()), capacity.limit, free)
+        if admitted < placeable and capacity.hard.certain and not capacity.unsteady and case.has_room(case.wanted):
+            yield _finding_about_volumes(case, capacity, homes, admitted)
 
 
-def _homes(tally: ConstraintRoom, missing: PodsToPlace) -> tuple[dict[int, PinnedDomain], int]:
+def _homes(capacity: ConstraintRoom, missing: PodsToPlace) -> tuple[dict[int, PinnedDomain], int]:
     """Return each domain with its pinned pods, and the number of pods with a choice of domains.
 
     Pods without an open node for their volumes are left out.
     """
-    column, free = tally.column, missing.free
+    column, free = capacity.column, missing.free
     pinned: dict[int, int] = {}
     for nodes, many in missing.pinned.items():
-        choices = column.domains(nodes & tally.open)
+        choices = column.domains(nodes & capacity.open)
         if len(choices) > 1:
             free += many
         for number in choices if len(choices) == 1 else ():
             pinned[number] = pinned.get(number, 0) + many
-    opened = tally.open_domains
-    counting = column.domains(tally.domains.counting)
+    opened = capacity.open_domains
+    counting = column.domains(capacity.domains.counting)
     return {
-        number: PinnedDomain(tally.count(number), pinned.get(number, 0), number in opened) for number in counting
+        number: PinnedDomain(capacity.count(number), pinned.get(number, 0), number in opened) for number in counting
     }, free
 
 
 def _finding_about_volumes(
-    case: TemplateUnderRule, tally: ConstraintRoom, homes: dict[int, PinnedDomain], admitted: int
+    case: TemplateUnderRule, capacity: ConstraintRoom, homes: dict[int, PinnedDomain], admitted: int
 ) -> Finding:
-    placed = case.placed[tally.hard.index]
+    placed = case.placed[capacity.hard.index]
     tried = _remedies_about_volumes(case, placed)
     # Pods with volumes of their own are not recreated after the loss of their zone: no other finding can follow.
     remedy = first_that_helps(case, admitted, tried, field=WHEN_UNSATISFIABLE, brings=lambda _: False)
     number, home = max(homes.items(), key=lambda each: (each[1].pinned, -each[0]))
-    named = case.subject.policy.messages.name_domains(tally.column.key)
-    where = f"{noun(tally)} {quoted(tally.column.values[number], 40)}" if named else f"one {noun(tally)}"
+    named = case.subject.policy.messages.name_domains(capacity.column.key)
+    where = f"{noun(capacity)} {quoted(capacity.column.values[number], 40)}" if named else f"one {noun(capacity)}"
     said = f"{case.fit(admitted)}: volumes hold {plural(home.pinned, 'pod')} in {where}"
     return CONFLICTS.finding(
         placed,
@@ -220,8 +220,8 @@ def _finding_about_volumes(
         remedy.fix,
         summary=said,
         remedy=remedy.words,
-        detail=f"{said}, and by maxSkew {placed.name} allows each {noun(tally)} only {tally.limit.max_skew} more than"
-        f" the emptiest; the pods with these volumes do not run yet{case.stay}",
+        detail=f"{said}, and by maxSkew {placed.name} allows each {noun(capacity)} only {capacity.limit.max_skew} more"
+        f" than the emptiest; the pods with these volumes do not run yet{case.stay}",
         warns=admitted < case.wanted,
         at_most=case.at_most,
     )

@@ -36,17 +36,17 @@ from webhook.core.text import plural
 
 
 def _tainted(case: TemplateUnderRule) -> Iterator[Finding]:
-    for tally, placed in zip(case.rooms, case.placed, strict=True):
-        constraint = tally.domains.constraint
-        admitted, minimum = tally.most, tally.minimum
-        if constraint.node_taints_policy != IGNORE or admitted is None or minimum is None or not tally.open:
+    for capacity, placed in zip(case.capacities, case.placed, strict=True):
+        constraint = capacity.domains.constraint
+        admitted, minimum = capacity.most, capacity.minimum
+        if constraint.node_taints_policy != IGNORE or admitted is None or minimum is None or not capacity.open:
             continue
-        if not tally.limit.enough or (admitted >= case.most and not _rises(case, tally, minimum)):
+        if not capacity.limit.enough or (admitted >= case.most and not _rises(case, capacity, minimum)):
             continue
-        barred = tally.column.domains(case.candidates.barred & tally.domains.counting)
-        held = [number for number in tally.closed & barred if tally.count(number) == minimum]
+        barred = capacity.column.domains(case.candidates.barred & capacity.domains.counting)
+        held = [number for number in capacity.closed & barred if capacity.count(number) == minimum]
         if held and case.has_room(admitted + 1):
-            yield _holding(case, tally, placed, held, admitted)
+            yield _holding(case, capacity, placed, held, admitted)
 
 
 TAINTED = PlacementRule(
@@ -63,26 +63,26 @@ TAINTED = PlacementRule(
 )
 
 
-def _rises(case: TemplateUnderRule, tally: ConstraintRoom, minimum: int) -> bool:
+def _rises(case: TemplateUnderRule, capacity: ConstraintRoom, minimum: int) -> bool:
     """Whether there are enough replicas to raise all other domains above the minimum, and more than maxSkew."""
-    if case.wanted <= tally.limit.max_skew:
+    if case.wanted <= capacity.limit.max_skew:
         return False
     # The pods needed to lift all others above the minimum. Until then, the tainted domain limits nothing.
     missing = sum(
         domains * (minimum + 1 - cell.pods)
-        for cell, domains in tally.cells.items()
+        for cell, domains in capacity.cells.items()
         if cell.room != 0 and cell.pods <= minimum
     )
-    return tally.placed + missing <= case.wanted
+    return capacity.placed + missing <= case.wanted
 
 
 def _holding(
-    case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed, held: Sequence[int], admitted: int
+    case: TemplateUnderRule, capacity: ConstraintRoom, placed: Placed, held: Sequence[int], admitted: int
 ) -> Finding:
-    barred = case.candidates.barred & tally.domains.counting & tally.column.nodes_of(tuple(held))
-    kind = "tainted" if barred & ~case.places.problem.nodes.unschedulable else "cordoned"
-    said = staying(case, tally, held, kind)
-    top = tally.limit.max_skew + tally.count(held[0])
+    barred = case.candidates.barred & capacity.domains.counting & capacity.column.nodes_of(tuple(held))
+    kind = "tainted" if barred & ~case.facts.problem.nodes.unschedulable else "cordoned"
+    said = staying(case, capacity, held, kind)
+    top = capacity.limit.max_skew + capacity.count(held[0])
     remedy = first_that_helps(
         case,
         admitted,
@@ -103,7 +103,7 @@ def _holding(
         warning=short_enough(TAINTED.id, *lines) if remedy.words else "",
         detail=(
             f"{case.fit(admitted)}: {said} ({plural(barred.bit_count(), 'node')}), and"
-            f" maxSkew {tally.limit.max_skew} limits every other {noun(tally)} to {top};"
+            f" maxSkew {capacity.limit.max_skew} limits every other {noun(capacity)} to {top};"
             f" nodeTaintsPolicy: Ignore counts nodes with taints the pods do not tolerate{case.stay}"
         ),
         warns=admitted < case.wanted,
@@ -126,9 +126,9 @@ def _asks_for_domains(_subject: Subject, hard: Sequence[Placed]) -> bool:
 def _too_few_domains(case: TemplateUnderRule) -> Iterator[Finding]:
     if case.grows:
         return
-    for tally, placed in zip(case.rooms, case.placed, strict=True):
+    for capacity, placed in zip(case.capacities, case.placed, strict=True):
         if _is_asking(placed) and not injected_constraints(placed.template.template):
-            yield from _capped_by_domains(case, tally, placed)
+            yield from _capped_by_domains(case, capacity, placed)
 
 
 MIN_DOMAINS_UNREACHABLE = PlacementRule(
@@ -150,22 +150,22 @@ def _is_asking(placed: Placed) -> bool:
     return 1 < (placed.constraint.min_domains or 1) < CAPPING_MIN_DOMAINS
 
 
-def _capped_by_domains(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Finding]:
+def _capped_by_domains(case: TemplateUnderRule, capacity: ConstraintRoom, placed: Placed) -> Iterator[Finding]:
     """Yield a finding if fewer domains than minDomains exist. The minimum is then 0, and maxSkew caps each domain."""
-    wanted, cap, admitted = placed.constraint.min_domains or 1, tally.limit.max_skew, tally.most
-    eligible = tally.column.domains(tally.domains.counting)
-    if not eligible or len(eligible) + _empty(case, tally) >= wanted or admitted is None or admitted >= case.wanted:
+    wanted, cap, admitted = placed.constraint.min_domains or 1, capacity.limit.max_skew, capacity.most
+    eligible = capacity.column.domains(capacity.domains.counting)
+    if not eligible or len(eligible) + _empty(case, capacity) >= wanted or admitted is None or admitted >= case.wanted:
         return
     domain_count = len(eligible)
     # If as few fit without it, something else is the limit, and minDomains is not to blame.
-    fewer = hard_with(case, _fewer(tally, placed))
-    most = constraint_rooms(fewer, case.candidates, case.places.problem)[tally.hard.index].most
+    fewer = hard_with(case, _fewer(capacity, placed))
+    most = constraint_rooms(fewer, case.candidates, case.facts.problem)[capacity.hard.index].most
     if (most is not None and most <= admitted) or not case.has_room(admitted + 1):
         return
     domains = plural(domain_count, placed.noun)
     said = f"{case.fit(admitted)}: minDomains {wanted}, but {plural(domain_count, f'eligible {placed.noun}')}"
     remedy = first_that_helps(
-        case, admitted, _fixes_of_domains(case, tally, placed), field=_MIN_DOMAINS, brings=costs_pods
+        case, admitted, _fixes_of_domains(case, capacity, placed), field=_MIN_DOMAINS, brings=costs_pods
     )
     yield MIN_DOMAINS_UNREACHABLE.finding(
         placed,
@@ -181,20 +181,20 @@ def _capped_by_domains(case: TemplateUnderRule, tally: ConstraintRoom, placed: P
     )
 
 
-def _empty(case: TemplateUnderRule, tally: ConstraintRoom) -> int:
-    names, counting = case.subject.policy.domains.get(tally.column.key, ()), tally.domains.counting
-    return sum(not tally.column.with_value(name) & counting for name in names)
+def _empty(case: TemplateUnderRule, capacity: ConstraintRoom) -> int:
+    names, counting = case.subject.policy.domains.get(capacity.column.key, ()), capacity.domains.counting
+    return sum(not capacity.column.with_value(name) & counting for name in names)
 
 
-def _fewer(tally: ConstraintRoom, placed: Placed) -> tuple[Change, ...]:
-    return (Change(placed.index, _MIN_DOMAINS, tally.column.domain_count(tally.domains.counting)),)
+def _fewer(capacity: ConstraintRoom, placed: Placed) -> tuple[Change, ...]:
+    return (Change(placed.index, _MIN_DOMAINS, capacity.column.domain_count(capacity.domains.counting)),)
 
 
-def _fixes_of_domains(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
-    yield from fewer_domains(case, tally)
-    if tally.column.domain_count(tally.domains.counting) == 1:
+def _fixes_of_domains(case: TemplateUnderRule, capacity: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
+    yield from fewer_domains(case, capacity)
+    if capacity.column.domain_count(capacity.domains.counting) == 1:
         yield Remedy(
-            _MIN_DOMAINS, "remove minDomains", Fix("remove minDomains"), hard_with(case, _fewer(tally, placed))
+            _MIN_DOMAINS, "remove minDomains", Fix("remove minDomains"), hard_with(case, _fewer(capacity, placed))
         )
     yield from loosened(case, placed)
 

@@ -52,10 +52,10 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
     Attributes:
         subject: The object.
         index: The cluster.
-        placed: Its hard constraints, in the order of ``places.hard``.
-        places: The cluster facts for its pods.
+        placed: Its hard constraints, in the order of ``facts.hard``.
+        facts: The facts of the cluster about its pods and their nodes.
         candidates: The nodes for its pods.
-        rooms: The room under each hard constraint.
+        capacities: The capacity under each hard constraint.
         wanted: The replicas.
         most: The autoscaler's maximum. The replicas without an autoscaler.
         grows: Whether nodes may be added.
@@ -66,9 +66,9 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
     subject: Subject
     index: ReadOnlyIndex
     placed: tuple[Placed, ...]
-    places: WorkloadProblem
+    facts: WorkloadProblem
     candidates: CandidateNodes
-    rooms: tuple[ConstraintRoom, ...]
+    capacities: tuple[ConstraintRoom, ...]
     wanted: int
     most: int
     grows: bool
@@ -77,12 +77,12 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
 
     @cached_property
     def _starts(self) -> tuple[StartState, ...]:
-        return tuple(start_states(self.places, self.candidates, self.rooms))
+        return tuple(start_states(self.facts, self.candidates, self.capacities))
 
     @cached_property
     def running(self) -> int:
         """The number of the workload's pods with a node."""
-        return sum(self.places.running.values())
+        return sum(self.facts.running.values())
 
     def fits(self, hard: Sequence[CountedConstraint], replicas: int, *, lost: int = 0) -> bool:
         """Whether every order places the missing pods, and all pods if all were deleted. False without a proof.
@@ -102,7 +102,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         """Whether every order places all replicas next to the running pods."""
         # The first start is the cluster as it is.
         others = [start for start in self._starts[1:] if not start.anew]
-        return self._wanted_fit and all(self._fits(start, self.places.hard, self.wanted, 0) for start in others)
+        return self._wanted_fit and all(self._fits(start, self.facts.hard, self.wanted, 0) for start in others)
 
     def fits_now(self, replicas: int) -> bool:
         """Whether every order places this many pods next to the running pods."""
@@ -113,7 +113,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         return self._fit_now(self.wanted)
 
     def _fit_now(self, replicas: int) -> bool:
-        return self._fits(self._starts[0], self.places.hard, replicas, 0)
+        return self._fits(self._starts[0], self.facts.hard, replicas, 0)
 
     def _fits(
         self, start: StartState, hard: Sequence[CountedConstraint], replicas: int, lost: int, *, likely: bool = False
@@ -123,8 +123,8 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         # Running pods stay, and only the others need a node.
         staying = 0 if start.anew else self.running
         if lost and staying:
-            is_lost = node_sets.flags(lost, self.places.problem.nodes.size)
-            staying = sum(pods for slot, pods in self.places.running.items() if not is_lost[slot])
+            is_lost = node_sets.flags(lost, self.facts.problem.nodes.size)
+            staying = sum(pods for slot, pods in self.facts.running.items() if not is_lost[slot])
         return fits(start, hard, PodsToPlace({}, max(0, replicas - staying)), lost=lost)
 
     def _fits_in_turn(
@@ -141,8 +141,8 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
 
     def ceilings(self) -> Iterator[tuple[ConstraintRoom, tuple[Placed, Placed], int]]:
         """Yield each zone and hostname constraint with a lower cap together than each alone, and this cap in pods."""
-        for zones, zone in self.subject.while_time_is_left(zip(self.rooms, self.placed, strict=True)):
-            for hosts, host in zip(self.rooms, self.placed, strict=True):
+        for zones, zone in self.subject.while_time_is_left(zip(self.capacities, self.placed, strict=True)):
+            for hosts, host in zip(self.capacities, self.placed, strict=True):
                 if hosts.column.key != HOSTNAME or zones.column.key != ZONE:
                     continue
                 placed = max(zones.placed, hosts.placed)
@@ -159,8 +159,8 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         return replace(
             self,
             placed=tuple(self.placed[each.index] for each in kept),
-            places=replace(self.places, hard=hard),
-            rooms=constraint_rooms(hard, self.candidates, self.places.problem),
+            facts=replace(self.facts, hard=hard),
+            capacities=constraint_rooms(hard, self.candidates, self.facts.problem),
         )
 
     @property
@@ -224,20 +224,20 @@ def templates_under_rule(subject: Subject, index: ReadOnlyIndex) -> Iterator[Tem
         if not placed or wanted is None or not all(map(_is_valid, placed)):
             continue
         most = max(wanted, _scaled_to(subject.workload, index))
-        places = _places(template, placed, most, subject, index)
-        if places is None:
+        facts = _facts(template, placed, most, subject, index)
+        if facts is None:
             continue
-        here = candidate_nodes(places)
+        here = candidate_nodes(facts)
         yield TemplateUnderRule(
             subject=subject,
             index=index,
             placed=placed,
-            places=places,
+            facts=facts,
             candidates=here,
-            rooms=constraint_rooms(places.hard, here, places.problem),
+            capacities=constraint_rooms(facts.hard, here, facts.problem),
             wanted=wanted,
             most=most,
-            grows=can_add_nodes(subject.policy, places.problem.nodes),
+            grows=can_add_nodes(subject.policy, facts.problem.nodes),
             has_claims=subject.workload.claims is not None,
             ordinals=_ordinals(subject.workload, most + 1, index),
         )
@@ -271,7 +271,7 @@ def _scaled_to(workload: Workload, index: ReadOnlyIndex) -> int:
     return 0 if scaler is None else scaler.spec.max_replicas
 
 
-def _places(
+def _facts(
     template: Template, placed: tuple[Placed, ...], most: int, subject: Subject, index: ReadOnlyIndex
 ) -> WorkloadProblem | None:
     """Return the cluster facts for the pods of this template. None if a selector is invalid."""
@@ -281,8 +281,8 @@ def _places(
     late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}
     pod = subject.admitted(template, index)
     now = index.taken_at or subject.context.now
-    places = take_workload_problem(index, pod, subject.own_selector, 2 * most + _MORE_ON_A_NODE, now=now, late=late)
-    return None if places.problem.hard.error else places
+    facts = take_workload_problem(index, pod, subject.own_selector, 2 * most + _MORE_ON_A_NODE, now=now, late=late)
+    return None if facts.problem.hard.error else facts
 
 
 def selected_by(constraint: SpreadConstraint) -> Iterator[str]:
@@ -291,19 +291,19 @@ def selected_by(constraint: SpreadConstraint) -> Iterator[str]:
     yield from selected_keys(constraint.selector)
 
 
-def noun(tally: ConstraintRoom, many: int = 1) -> str:
+def noun(capacity: ConstraintRoom, many: int = 1) -> str:
     """The word for domains in messages: zone, nodes, racks."""
-    return f"{noun_of(tally.column.key)}{'' if many == 1 else 's'}"
+    return f"{noun_of(capacity.column.key)}{'' if many == 1 else 's'}"
 
 
-def staying(case: TemplateUnderRule, tally: ConstraintRoom, domains: Collection[int], kind: str = "") -> str:
+def staying(case: TemplateUnderRule, capacity: ConstraintRoom, domains: Collection[int], kind: str = "") -> str:
     """Describe the limiting domains: ``tainted zone c stays at 0``. The policy decides whether to name them."""
-    many, key = len(domains), tally.column.key
-    word = f"{kind} {noun(tally, many)}".strip()
-    level = min((tally.count(number) for number in domains), default=0)
+    many, key = len(domains), capacity.column.key
+    word = f"{kind} {noun(capacity, many)}".strip()
+    level = min((capacity.count(number) for number in domains), default=0)
     if many == 1 and case.subject.policy.messages.name_domains(key):
         (number,) = domains
-        return f"{word} {quoted(tally.column.values[number], 40)} stays at {level}"
+        return f"{word} {quoted(capacity.column.values[number], 40)} stays at {level}"
     return f"{many} {word} {'stays' if many == 1 else 'stay'} at {level}"
 
 

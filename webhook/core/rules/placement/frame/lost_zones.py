@@ -47,7 +47,7 @@ def costs_pods(case: TemplateUnderRule) -> bool:
 
 def worst_loss(case: TemplateUnderRule) -> Loss | None:
     """Return the loss of a zone with the most Pending pods. None if no loss leaves pods Pending for certain."""
-    zones = case.places.problem.nodes.column(ZONE)
+    zones = case.facts.problem.nodes.column(ZONE)
     if not case.subject.workload.traits.replaces or zones.sets is None or not _is_moved(case):
         return None
     losses: list[tuple[int, str, int, Placed]] = []
@@ -65,7 +65,7 @@ def worst_loss(case: TemplateUnderRule) -> Loss | None:
 
 
 def _is_moved(case: TemplateUnderRule) -> bool:
-    tolerations = case.places.problem.pod.pod_spec.tolerations or ()
+    tolerations = case.facts.problem.pod.pod_spec.tolerations or ()
     for_ever = tuple(each for each in tolerations if each.toleration_seconds is None)
     return (
         first_untolerated((_KEEPS_OFF,), tolerations, FILTERING_EFFECTS) is not None
@@ -77,28 +77,28 @@ def _pending(case: TemplateUnderRule, lost: int) -> Sequence[int]:
     """Return, by constraint, the fewest Pending replacement pods after the loss. 0 without a proof."""
     if case.running == case.wanted:
         return _pending_of_running(case, lost)
-    return [_pending_of_new(case, tally, lost) if _counts_taints(tally) else 0 for tally in case.rooms]
+    return [_pending_of_new(case, capacity, lost) if _counts_taints(capacity) else 0 for capacity in case.capacities]
 
 
-def _counts_taints(tally: ConstraintRoom) -> bool:
-    return tally.domains.constraint.node_taints_policy == IGNORE and tally.hard.certain
+def _counts_taints(capacity: ConstraintRoom) -> bool:
+    return capacity.domains.constraint.node_taints_policy == IGNORE and capacity.hard.certain
 
 
 def _pending_of_running(case: TemplateUnderRule, lost: int) -> Sequence[int]:
-    is_lost = node_sets.flags(lost, case.places.problem.nodes.size)
-    gone = sum(pods for slot, pods in case.places.running.items() if is_lost[slot])
-    if not gone or any(each.own != each.counts for each in case.places.hard):
-        return [0] * len(case.rooms)  # what becomes of pods of others is not known
+    is_lost = node_sets.flags(lost, case.facts.problem.nodes.size)
+    gone = sum(pods for slot, pods in case.facts.running.items() if is_lost[slot])
+    if not gone or any(each.own != each.counts for each in case.facts.hard):
+        return [0] * len(case.capacities)  # what becomes of pods of others is not known
     here = case.candidates
     left = replace(
         here,
         eligible=replace(here.eligible, tolerated=here.eligible.tolerated & ~lost),
         open=here.open & ~lost,
     )
-    hard = tuple(_without(each, is_lost) for each in case.places.hard)
+    hard = tuple(_without(each, is_lost) for each in case.facts.hard)
     return [
-        max(0, gone - tally.addable) if _counts_taints(tally) and tally.addable is not None else 0
-        for tally in constraint_rooms(hard, left, case.places.problem)
+        max(0, gone - capacity.addable) if _counts_taints(capacity) and capacity.addable is not None else 0
+        for capacity in constraint_rooms(hard, left, case.facts.problem)
     ]
 
 
@@ -107,12 +107,12 @@ def _without(hard: CountedConstraint, is_lost: Sequence[int]) -> CountedConstrai
     return replace(hard, counts=counts, own=counts)
 
 
-def _pending_of_new(case: TemplateUnderRule, tally: ConstraintRoom, lost: int) -> int:
+def _pending_of_new(case: TemplateUnderRule, capacity: ConstraintRoom, lost: int) -> int:
     """Return the fewest Pending pods after the loss, over all placements of a workload without running pods."""
-    if tally.hard.counts or case.running:
+    if capacity.hard.counts or case.running:
         return 0  # what stands there now may be further apart than the constraint would have let it
-    column, before = tally.column, tally.open
+    column, before = capacity.column, capacity.open
     staying = column.domain_count(before & ~lost)
     gone = column.domain_count(before) - staying
-    pinned = not tally.limit.enough or any(cell.room == 0 for cell in tally.cells)
-    return stranded(case.wanted, tally.limit.max_skew, staying, gone, pinned=pinned) if gone else 0
+    pinned = not capacity.limit.enough or any(cell.room == 0 for cell in capacity.cells)
+    return stranded(case.wanted, capacity.limit.max_skew, staying, gone, pinned=pinned) if gone else 0

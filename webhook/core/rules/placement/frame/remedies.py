@@ -62,14 +62,14 @@ def first_that_helps(
 
 def fix_of(case: TemplateUnderRule, several: Changes) -> Fix:
     """Return the changes as a fix of the template."""
-    places = {each.index: each for each in case.placed}
+    placed = {each.index: each for each in case.placed}
     named, fixes = len({each.index for each in several}) > 1, []
     for index, group in groupby(several, key=lambda each: each.index):
         fields = {each.field: each.value for each in group}
         if fields.keys() & {WHEN_UNSATISFIABLE, ""}:
-            fixes.append(softening(places[index], case.subject.placed, named=named))
+            fixes.append(softening(placed[index], case.subject.placed, named=named))
         else:
-            fixes.append(changes(places[index], at=None, named=named, **fields))
+            fixes.append(changes(placed[index], at=None, named=named, **fields))
     return all_of(fixes)
 
 
@@ -77,7 +77,7 @@ def hard_with(case: TemplateUnderRule, several: Sequence[Change]) -> tuple[Count
     """The hard constraints of the template after the changes."""
     return tuple(
         replace(hard, constraint=after)
-        for hard, placed in zip(case.places.hard, case.placed, strict=True)
+        for hard, placed in zip(case.facts.hard, case.placed, strict=True)
         if (after := hard_after(hard.constraint, placed.index, several)) is not None
     )
 
@@ -105,9 +105,9 @@ def honoring(case: TemplateUnderRule, placed: Placed, *fields: str) -> Iterator[
 
 
 def _spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool:
-    rooms = constraint_rooms(hard, case.candidates, case.places.problem)
+    capacities = constraint_rooms(hard, case.candidates, case.facts.problem)
     return all(
-        tally.hard in case.places.hard or tally.column.domain_count(tally.domains.counting) > 1 for tally in rooms
+        each.hard in case.facts.hard or each.column.domain_count(each.domains.counting) > 1 for each in capacities
     )
 
 
@@ -161,7 +161,7 @@ def made_soft(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
 
     A constraint with a soft twin is removed, and so is a sole constraint with a single domain.
     """
-    domains = {tally.hard.index: tally.column.domain_count(tally.domains.counting) for tally in case.rooms}
+    domains = {each.hard.index: each.column.domain_count(each.domains.counting) for each in case.capacities}
     if any(domains[case.placed.index(each)] < 2 for each in several):
         yield from _removed(case, several[0])
         return

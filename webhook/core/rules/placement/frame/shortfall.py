@@ -211,17 +211,17 @@ def suggested(short: Shortfall) -> tuple[str, Remedy]:
         found = _that_helps(short, case.placed[0].template)
     if found is None:
         return case.placed[0].path, Remedy()
-    places, words = {each.index: each for each in case.placed}, list[str]()
+    by_index, words = {each.index: each for each in case.placed}, list[str]()
     soft = {each.index for each in found if each.softens}
     for each in found:
-        short_name = places[each.index].short_name
+        short_name = by_index[each.index].short_name
         name = f"{short_name} " * (len(case.placed) > 1)
         if each.softens:
             words.append(f"{short_name} ScheduleAnyway")
         elif each.index not in soft:
             words.append(f"no {name}{each.field}" if each.value is None else name + one_field(each.field, each.value))
     field = found[0].field or WHEN_UNSATISFIABLE
-    return f"{places[found[0].index].path}.{field}", Remedy(field, " and ".join(words), fix_of(case, found))
+    return f"{by_index[found[0].index].path}.{field}", Remedy(field, " and ".join(words), fix_of(case, found))
 
 
 def _that_helps(short: Shortfall, template: Template) -> Changes | None:
@@ -230,7 +230,7 @@ def _that_helps(short: Shortfall, template: Template) -> Changes | None:
         constraints=template.template.pod_spec.constraints,
         domains={
             placed.index: room.column.domain_count(room.domains.counting)
-            for room, placed in zip(case.rooms, case.placed, strict=True)
+            for room, placed in zip(case.capacities, case.placed, strict=True)
         },
         revision=case.subject.workload.traits.revision or "" if short.placement is Placement.ROLLOUT else "",
         pairs=case.subject.offline,
@@ -259,9 +259,9 @@ def in_the_way(short: Shortfall) -> str:
     if short.cause is Cause.CAPACITY:
         return "the nodes have no room for more pods"
     case = short.case
-    here = candidate_nodes(case.places, present=True)
-    rooms = zip(constraint_rooms(case.places.hard, here, case.places.problem), case.placed, strict=True)
-    caps = (each for each in rooms if each[0].most is not None and each[0].most <= short.fewest)
+    here = candidate_nodes(case.facts, present=True)
+    capacities = zip(constraint_rooms(case.facts.hard, here, case.facts.problem), case.placed, strict=True)
+    caps = (each for each in capacities if each[0].most is not None and each[0].most <= short.fewest)
     names = " and ".join(each.short_name for each in case.placed)
     more = "" if short.cause is Cause.SPREAD else " and other limits"
     obstacles = (_holding_down(case, here, room, placed) for room, placed in caps)
@@ -276,7 +276,7 @@ def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: Constrain
         return f"{placed.name} has fewer {placed.noun}s than minDomains {placed.constraint.min_domains}"
     held = [each for each in room.closed if room.count(each) == room.minimum]
     barred = here.barred & room.domains.counting & room.column.nodes_of(tuple(held))
-    tainted = barred & ~case.places.problem.nodes.unschedulable
+    tainted = barred & ~case.facts.problem.nodes.unschedulable
     return staying(case, room, held, "tainted" if tainted else "cordoned" if barred else "") if held else ""
 
 
