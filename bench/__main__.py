@@ -1,6 +1,6 @@
-"""All figures with a goal, as one table: python -m bench [MODULE ...]
+"""Print all figures with a goal as one table: python -m bench [MODULE ...]
 
-`make bench` runs it. Each row names the command of the whole bench. Without Go, the benches beside Go are skipped.
+`make bench` runs it. Each row has the command of its bench. Without Go, the comparisons with Go programs are skipped.
 The exit code is 1 if a goal is missed.
 """
 
@@ -15,7 +15,7 @@ COLUMNS = "{:52} {:>24} {:>12} {:5} {}"
 
 
 def rows(module):
-    """The lines of a module's figures, and whether all hold."""
+    """Print the figures of a module. Returns whether all meet their goals."""
     figures = [*importlib.import_module(f"bench.{module}").figures()]
     for figure in figures:
         measured = f"{figure.measured:,.2f}" if figure.measured < 100 else f"{figure.measured:,.0f}"

@@ -1,9 +1,9 @@
-"""How long `evenspread audit` of a large cluster takes, by its parts: python -m bench.audit [--times 2]
+"""Measure `evenspread audit` of a large cluster by its parts: python -m bench.audit [--times 2]
 
-A snapshot of 5,000 nodes in three zones and 3,000 Deployments and StatefulSets of 2 to 200 pods in 300 namespaces; of
-ten four declare nothing, two a soft constraint on zones, two a hard one, one hard ones on zones and hosts, and one
-keeps its pods on different hosts; ``--times`` multiplies their pods. Processor time of one process, the part of it that
-is the scan (the rest reads the snapshot, twice), and the part of that which the loss of each zone takes.
+The snapshot has 5,000 nodes in three zones, and 3,000 Deployments and StatefulSets of 2 to 200 pods in 300 namespaces.
+Of ten workloads, four have no constraint, two a soft zone constraint, two a hard zone constraint, one hard zone and
+host constraints, and one pod anti-affinity by host. ``--times`` multiplies their pods. The output is the processor time
+of the process, of the scan (without the reading of the snapshot), and of the simulated zone losses in it.
 """
 
 import argparse
@@ -30,7 +30,7 @@ HOLDER = {"Deployment": "ReplicaSet", "StatefulSet": "StatefulSet"}
 
 
 def lines(workloads, times=1):
-    """The snapshot, object by object."""
+    """Yield the lines of the snapshot."""
     rng = random.Random(5)  # noqa: S311 - any cluster will do
     yield {"kind": "Snapshot", "kubernetesVersion": "v1.37.1", "resources": [each.name for each in BUILT_IN_RESOURCES]}
     for number in range(NODES):
@@ -76,7 +76,7 @@ def owned(kind, name):
 
 
 def spreading(shape, labels):
-    """The part of a pod's spec that says where pods go."""
+    """Return the part of a pod's spec about its placement."""
     if shape == "apart":
         term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": labels}}
         return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}

@@ -1,10 +1,10 @@
-"""How many bytecodes and Python functions one review takes, which is the same on a busy machine and on an idle one.
+"""Count the bytecodes and Python functions of a review. The numbers do not depend on the machine's load.
 
     python -m bench.bytecodes
 
-The cases are those of `bench.static_review`, each a call of the server's own short way from the bytes of a body to the
-bytes of the response, without a cluster, beside 5,000 nodes, and there with a scan. What C code does is not counted:
-decoding, matching of regular expressions, operations on sets of nodes.
+The cases are those of `bench.static_review`, from the bytes of a body to the bytes of the response, as answered in the
+event loop: without a cluster, with 5,000 nodes, and with 5,000 nodes and a scan. C code is not counted: decoding,
+regular expressions, and operations on sets of nodes.
 """
 
 import sys
@@ -23,7 +23,7 @@ SECONDS = 60.0  # counting takes longer than a review in the event loop may
 
 
 def counted(function, *arguments):
-    """Bytecodes and Python functions of one call, after a few that fill caches."""
+    """Return the bytecodes and Python functions of a call, after some calls to fill caches."""
     for _ in range(WARM):
         function(*arguments)
     bytecodes = functions = 0
@@ -46,7 +46,7 @@ def counted(function, *arguments):
 
 
 def review_of(engine, body):
-    """A function without arguments for a review in the server's own short way."""
+    """Return a function without arguments to answer and account for a review in the event loop."""
     app = AdmissionApp(ServerState(engine, Metrics()), None)
 
     def answer():
@@ -58,7 +58,7 @@ def review_of(engine, body):
 
 
 def moving(index, there, here):
-    """A function without arguments for the two events of a pod that moves and returns. All is decoded."""
+    """Return a function without arguments to apply two decoded events: a pod moves to another node, and back."""
 
     def run():
         index.apply("MODIFIED", there)

@@ -1,14 +1,13 @@
-"""What listing and indexing a large cluster costs, beside the barest projection of the same bytes.
+"""Measure the cost to list and index a large cluster, next to a minimal program with the same bytes.
 
     python -m bench.cluster_list [--pods 150000] [--replicasets 50000] [--runs 3]
 
-A stub in a process of its own serves pages of real-size objects over TLS. Every variant is a fresh process that lists
-all of it once; given are the processor time of that process (the stub's is its own) and the memory that it added and
-holds at the end, and at most.
+A stub in its own process serves pages of real-size objects over TLS. Each variant is a new process, and lists all
+objects once. The output has its processor time, the memory added at the end, and the maximum.
 
     barest       http.client, and name, namespace, labels and node of each pod, counted by label set and node
-    feed pods    the feed, pods alone
-    feed         the feed, pods and ReplicaSets, as the webhook runs it
+    feed pods    the feed with pods only
+    feed         the feed with pods and ReplicaSets, as in the webhook
 """
 
 import argparse
@@ -229,7 +228,7 @@ class _Pods(msgspec.Struct):
 
 
 def barest(folder, url):
-    """The least that any webhook must do to count pods."""
+    """Count pods with as little work as possible for a webhook."""
     context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
     connection = http.client.HTTPSConnection(urlsplit(url).netloc, context=context)
     decoder = msgspec.json.Decoder(_Pods)

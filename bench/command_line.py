@@ -1,10 +1,10 @@
-"""How long the command line takes: `evenspread check` of one file, of 1,000 documents, and of large input.
+"""Measure `evenspread check` of a file, of 1,000 documents, and of large input.
 
     python -m bench.command_line [--runs 20]
 
-Each number is of whole processes, from start to exit. The best of the runs is what the command costs; the median is
-what it takes on the machine at hand, with whatever else runs there. The first lines compare processor times in turns,
-as multiples of Python's start with the three packages of a check. Modules are compiled before the first run.
+Each number is for a whole process, from start to exit. The best run is the cost of the command. The median includes
+other load of the machine. The first lines compare processor times in turns, as multiples of Python's start with the
+three packages of a check. Modules are compiled before the first run.
 """
 
 import argparse
@@ -68,7 +68,7 @@ CONSTRAINT = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSc
 
 
 def inputs():
-    """Name of the case -> suffix and text, in pieces so that this process stays small."""
+    """Yield the name of each case, with the suffix and the text of its file, in pieces to save memory."""
     yield "one file", ".yaml", [MANIFEST.format(number=0)]
     yield "1,000 documents", ".yaml", ("---\n" + MANIFEST.format(number=number) for number in range(1000))
     pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"topologySpreadConstraints": [CONSTRAINT] * 5000}}
@@ -87,7 +87,7 @@ def json_list():
 
 
 def processor_seconds(arguments):
-    """The processor seconds of one Python process, and its largest resident set in MiB."""
+    """Return the processor seconds of a Python process, and its largest resident set in MiB."""
     nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     child = os.posix_spawn(sys.executable, [sys.executable, *arguments], environment, file_actions=nowhere)
@@ -96,7 +96,7 @@ def processor_seconds(arguments):
 
 
 def measured(arguments, runs):
-    """Wall and processor seconds of each run, and the largest resident set in MiB."""
+    """Return wall and processor seconds of each run, and the largest resident set in MiB."""
     walls, processor, largest = [], [], 0
     for _ in range(runs):
         start = time.perf_counter()
@@ -108,7 +108,7 @@ def measured(arguments, runs):
 
 
 def times_the_imports(arguments, runs):
-    """The median ratio of a command's processor time to that of IMPORTS, in turns."""
+    """Return the median ratio of a command's processor time to the time of IMPORTS, in turns."""
     processor_seconds([*COMMAND, *arguments])
     pairs = [(processor_seconds([*COMMAND, *arguments])[0], processor_seconds(IMPORTS)[0]) for _ in range(runs)]
     return statistics.median(ours / imports for ours, imports in pairs)

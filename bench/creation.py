@@ -1,11 +1,11 @@
-"""What the webhook adds to the creation of a pod through a real API server, beside an empty webhook in Go.
+"""Measure the webhook's share of a pod's creation through a real API server, next to a minimal Go webhook.
 
     PYTHONPATH=tests python -m bench.creation [--rounds 7] [--pods 100]
 
-Pods are created one after the other over one connection, in turns in namespaces without a webhook, with a Go webhook
-that reads no more than the uid (`bench/peer`), with ours validating without a cluster, and with ours mutating and
-validating beside a live feed. Printed are the median of a request, what it is above that without a webhook in the same
-round, and the processor time of the webhook's processes for a pod. Needs the control plane of `make e2e`.
+A client creates pods over one connection, in turns in four namespaces: without a webhook, with a Go webhook
+(`bench/peer`, it reads only the uid), with evenspread validating without a cluster, and with evenspread mutating and
+validating with a live feed. The output has the median of a request, its excess over the first namespace in the same
+round, and the webhook's processor time for a pod. Needs the control plane of `make e2e`.
 """
 
 import argparse
@@ -31,7 +31,7 @@ LABELS = {"app": "web", "team": "shop"}
 
 
 def pod(name):
-    """One that no scheduler and no kubelet touches, so that nothing else runs meanwhile."""
+    """Return a pod for no scheduler and no kubelet, so that nothing else runs meanwhile."""
     spread = [{key: value for key, value in each.items() if key != "matchLabelKeys"} for each in (ZONE, HOST)]
     spec = {
         "containers": [container(number) for number in range(3)],
@@ -42,13 +42,13 @@ def pod(name):
 
 
 def processor_seconds(pids):
-    """What all threads of these processes have run."""
+    """Return the processor time of all threads of these processes."""
     files = [file for pid in pids for file in Path(f"/proc/{pid}/task").glob("*/schedstat")]
     return sum(int(file.read_text().split()[0]) for file in files) / 1e9
 
 
 def create(plane, namespace, pods, pids):
-    """The median of so many requests in ms, and the processor's ms for a pod of these processes."""
+    """Create the pods. Returns the median of a request, and these processes' processor time for a pod, in ms."""
     before, took = processor_seconds(pids), []
     for number in range(pods):
         made = pod(f"web-{number}")
@@ -64,7 +64,7 @@ def create(plane, namespace, pods, pids):
 
 @contextlib.contextmanager
 def empty(folder, authority):
-    """The Go webhook: where it listens, and its process ids."""
+    """Start the Go webhook. Yields its address and its process ids."""
     certified(folder, authority)
     command = [built(), "serve", "-cert", folder / "tls.crt", "-key", folder / "tls.key"]
     with running(list(map(str, command)), {}, lambda line: ":" in line) as (process, line):
@@ -78,7 +78,7 @@ def ours(webhook):
 
 
 def cases(plane, folder):
-    """What is registered in each namespace: routes, and the webhook."""
+    """Return the registered routes and the webhook of each namespace."""
     folders = {name: folder / name for name in ("go", "validate", "both")}
     for each in folders.values():
         each.mkdir()

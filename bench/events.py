@@ -1,11 +1,11 @@
-"""What a thousand watch events a second cost the admission path, in turns within one process.
+"""Measure the effect of a thousand watch events a second on the admission path.
 
     python -m bench.events [--pods 150000] [--rounds 5] [--seconds 5]
 
-A stub API server lists pods and nodes of real size; the webhook watches them. At 200 reviews a second its p50 and p99
-are taken in turns: without events, and with 1,000 MODIFIED pods a second, each another one and moved to another node.
-Beside both a Go net/http server with the same answer and no cluster. As the chart installs it, the webhook leaves to
-the scan what is only audited. The servers have one core, the stub and the load the other. Needs Go and taskset.
+A stub API server lists pods and nodes of real size, and the webhook watches them. A client sends 200 reviews a second,
+in turns without events, and with 1,000 MODIFIED pods a second, each moved to another node. The output has p50 and p99,
+and those of a Go net/http server with the same answer and no cluster. As installed by the chart, audit-only rules run
+in the scan. The servers have one core, the stub and the client the other. Needs Go and taskset.
 """
 
 import argparse
@@ -35,7 +35,7 @@ _BATCHES = 100  # a second
 
 
 class Telling(Stub):
-    """The stub, with pods that move from node to node while it is asked to tell of them."""
+    """The stub API server, with pods that move from node to node on request."""
 
     asked = None
 
@@ -82,7 +82,7 @@ def until_ready(url):
 
 
 class Servers(NamedTuple):
-    """What answers, where, and what asks. Shape: while ``asked`` is 1, pods move."""
+    """The servers, their addresses and the client. While ``asked`` is 1, pods move."""
 
     program: Path
     directory: Path
@@ -93,7 +93,7 @@ class Servers(NamedTuple):
 
 @contextlib.contextmanager
 def beside_a_cluster(pods):
-    """The webhook, which knows the stub's cluster, and the Go server."""
+    """Start the webhook with the stub's cluster, and the Go server."""
     # The namespace that the reviews name: one that the webhook does not know would be waited for.
     counts = {"pods": pods, "nodes": pods // PER_NODE, "namespaces": 1}
     spawn = multiprocessing.get_context("spawn")
@@ -128,7 +128,7 @@ def main():
 
 
 def in_turns(servers, rounds, seconds):
-    """The results of each round, by server."""
+    """Return the results of each round by server."""
     urls = {"still": servers.ours, "events": servers.ours, "Go": servers.go}
     results = {name: [] for name in urls}
     for _ in range(rounds):
@@ -142,7 +142,7 @@ def in_turns(servers, rounds, seconds):
 
 
 def figures():
-    """With a fifth of the pods, in three short rounds."""
+    """Return the figures for a fifth of the pods, in three short rounds."""
     with beside_a_cluster(30_000) as servers:
         results = in_turns(servers, 3, 2)
     slower = statistics.median(
@@ -158,7 +158,7 @@ def compare(servers, given):
 
 
 def printed(results):
-    """A line of medians for each name."""
+    """Print a line of medians for each name."""
     width = max(map(len, results))
     for name, made in results.items():
         p50, p99 = (statistics.median(each[key] for each in made) for key in ("p50Milliseconds", "p99Milliseconds"))

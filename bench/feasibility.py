@@ -1,9 +1,9 @@
-"""A pod's dry run inside a whole review: AdmissionReview bytes to bytes beside a large cluster.
+"""Measure the dry run of a pod in a whole review, from bytes to bytes, with a large cluster.
 
     python -m bench.feasibility [NODES]
 
-The cluster has 30 pods a node in services of Pareto sizes and three zones; between two reviews an event changes a pod,
-as the watch does. Every pod asks for a place by a hard constraint; ``spread`` has one zone whose nodes are tainted.
+The cluster has 30 pods a node in services of Pareto sizes, and three zones. Between two reviews an event changes a pod,
+as the watch does. Every pod has a hard constraint. In the case ``spread``, the nodes of one zone are tainted.
 """
 
 import json
@@ -29,7 +29,7 @@ TAINT = NodeSpec(taints=(Taint(key="dedicated", value="x", effect="NoSchedule"),
 
 
 def cluster(nodes, rng):
-    """Nodes in three zones, the last tainted, and 30 pods a node; the sizes of the services by name."""
+    """Return nodes in three zones, the last tainted, 30 pods a node, and the sizes of the services by name."""
     index = ClusterIndex()
     for number in range(nodes):
         zone = "abc"[number % 3]
@@ -45,7 +45,7 @@ def cluster(nodes, rng):
 
 
 def untainted(rng, nodes):
-    """The name of a node in one of the first two zones."""
+    """Return the name of a node in one of the first two zones."""
     return f"n{rng.randrange((nodes + 1) // 3) * 3 + rng.randrange(2)}"
 
 
@@ -55,7 +55,7 @@ def running(name, app, node):
 
 
 def review(app, key, max_skew, **more):
-    """A review of a bare pod with one hard constraint."""
+    """Return a review of a bare pod with a hard constraint."""
     spread = {"maxSkew": max_skew, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", **more}
     spread["labelSelector"] = {"matchLabels": {"app": app}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "new", "namespace": "bench", "labels": {"app": app}}}
@@ -66,7 +66,7 @@ def review(app, key, max_skew, **more):
 
 
 def measure(engine, bodies, index, rng, nodes):
-    """Unit: µs of processor time, each review once; and what the dry runs came to."""
+    """Return the processor time of each review in µs, and the verdicts of the dry runs."""
     times, found = [], set()
     for number in range(ROUNDS):
         index.apply("MODIFIED", running(f"p{number}", "app-1", untainted(rng, nodes)))

@@ -1,13 +1,12 @@
-"""What each field of an object costs a review, repeated ever more often, beside a large cluster.
+"""Measure the cost of each field of an object for its review, with a large cluster.
 
     python -m bench.field_cost [--in-line] [--kib N] [--kind Pod|Deployment] [NODES] [PATH ...]
 
-Every list and map that evenspread reads in a pod is found in its types; nothing is left to guess. Each is filled with
-so many entries as fit into KIB of JSON, all different, in a pod and in a Deployment, and where lists are nested, in
-every level alone and in the last two together. Printed is the slowest of a few reviews by processor time, longest
-first; ``PATH`` names single fields, as in the table. With ``--in-line`` it is what the event loop spends, which leaves
-objects that cost much to a process, beside the longest that one question keeps events waiting, of a process too; and
-how many are within what was promised.
+The fields are all lists and maps of a pod in evenspread's own types. Each field gets as many different entries as fit
+into KIB of JSON, in a pod and in a Deployment. Nested lists are filled at each level alone, and at the last two levels
+together. The output is the slowest of a few reviews by processor time, the longest first. ``PATH`` selects fields,
+named as in the table. With ``--in-line`` the output is the time in the event loop, which passes costly objects to a
+process, the longest time of a single query by any process, and the number of reviews within the promised time.
 """
 
 import argparse
@@ -62,7 +61,7 @@ LEFT_OUT = {"nodeName", "schedulerName", "deletionTimestamp", "hostIP"}  # which
 
 
 def cluster(nodes):
-    """Nodes in three zones with many labels each, some tainted, and pods of a few large and many small services."""
+    """Return nodes in three zones with many labels each, some tainted, and pods of large and small services."""
     index = ClusterIndex()
     for number in range(nodes):
         labels = {HOSTNAME: f"n{number}", ZONE: "abc"[number % 3], "number": str(number)}
@@ -78,7 +77,7 @@ def cluster(nodes):
 
 
 def lists(of, path=()):
-    """The path of every list and map in a type, by the names in JSON; "*" stands for an entry."""
+    """Yield the path of every list and map in a type, by JSON names. "*" stands for an entry."""
     for each in typing.get_args(of) if typing.get_origin(of) in (types.UnionType, typing.Union) else (of,):
         origin, args = typing.get_origin(each), typing.get_args(each)
         if isinstance(each, type) and issubclass(each, msgspec.Struct):
@@ -95,7 +94,7 @@ def lists(of, path=()):
 
 
 class Filling:
-    """Makes values of a type; the lists in ``many`` get that many entries, all others one."""
+    """Makes values of a type. The lists in ``many`` get that many entries, all others one."""
 
     def __init__(self, many):
         self.many, self.number = many, 0
@@ -132,7 +131,7 @@ class Filling:
         return made
 
     def requirement(self, made, of_nodes, values):
-        """Every operator in turn, with as many values as it may have."""
+        """Return a requirement with the next operator, and with as many values as it allows."""
         self.number += 1
         operators = OPERATORS if of_nodes else OPERATORS[:4]
         made["operator"] = operators[self.number % len(operators)] if values == 1 else operators[self.number % 2]
@@ -146,7 +145,7 @@ class Filling:
 
 
 def spec(many):
-    """A pod spec with so many entries in each of these lists."""
+    """Return a pod spec with that many entries in each of these lists."""
     made = Filling(many).value(PodSpec)
     own = made.setdefault("topologySpreadConstraints", [])
     for constraint in own:
@@ -163,7 +162,7 @@ def spec(many):
 
 
 def body(kind, written):
-    """The review of an object with this pod spec."""
+    """Return the review of an object with this pod spec."""
     labels = {"app": "app-0"}
     if kind == "Pod":
         group, made = "", {"metadata": {"name": "new", "namespace": "bench", "labels": labels}, "spec": written}
@@ -177,7 +176,7 @@ def body(kind, written):
 
 
 def filled(kind, parts, kib):
-    """The review with about as many entries as fit: of one list, or evenly of two that lie in each other."""
+    """Return a review with as many entries as fit: of a list, or equally of a list and a list nested in it."""
     empty, few = (len(body(kind, spec(dict.fromkeys(parts, number)))) for number in (1, 9))
     each = (few - empty) / (9 ** len(parts) - 1)
     number = max(2, int(((kib * 1024 - empty) / each) ** (1 / len(parts))))
@@ -185,7 +184,7 @@ def filled(kind, parts, kib):
 
 
 class Timed(ReadOnlyIndex):
-    """An index that knows how long its longest answer took. Unit: milliseconds of processor time."""
+    """An index that records the processor time of its longest answer, in ms."""
 
     def __init__(self, index):
         super().__init__(index)
@@ -214,7 +213,7 @@ def _end(_number, _frame):
 
 
 def milliseconds(engine, asked, *, elsewhere=False, calls=CALLS):
-    """The slowest of a few reviews by processor time, and what became of it; one is ended after SECONDS."""
+    """Return the slowest of a few reviews by processor time, and its outcome. Reviews end after SECONDS."""
     found, what = [], ""
     for _ in range(calls):
         began, until = time.thread_time(), time.perf_counter() + 2
@@ -240,7 +239,7 @@ def milliseconds(engine, asked, *, elsewhere=False, calls=CALLS):
 
 
 def in_line(engine, asked):
-    """As `milliseconds`, of the event loop alone, and the longest question, by whomever."""
+    """Do the same as `milliseconds` for the event loop only. Also returns the longest query of any process."""
     engine.index.longest = 0.0
     took, what = milliseconds(engine, asked, elsewhere=True)
     if what == "a process":
@@ -249,7 +248,7 @@ def in_line(engine, asked):
 
 
 def cases():
-    """The lists to fill, one or two at a time."""
+    """Yield the lists to fill, one or two at a time."""
     for path in lists(PodSpec):
         yield (path,)
         inner = [place for place, each in enumerate(path) if each in ("*", "{}")]

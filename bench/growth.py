@@ -192,7 +192,7 @@ def grown(sizes):
 
 
 def figures():
-    """Without the largest size, which takes most of the time."""
+    """Yield the figures without the largest size, to save time."""
     table = grown(SIZES[:-1])
     for key, values in table.items():
         yield at_most(f"growth: {OPERATIONS[key].name}", exponent(values), GOAL, "(exponent)")

@@ -1,10 +1,10 @@
-"""What a review takes in the event loop beside clusters that were filled to slow it down.
+"""Measure reviews in the event loop with clusters designed to slow them down.
 
     python -m bench.hostile_clusters [--nodes 5000] [--above 5] [--every 1] [--only TEXT] [--profile NAME]
 
-Each filling has a namespace of its own, and all of them are in one cluster. The nodes have labels with 2 to 2,500
-values. Every object is small. For each one above ``--above`` the command prints the processor time in the event loop,
-the longest single question about the cluster, and whether the event loop hands the object to a process.
+Each attack has its own namespace, and all are in one cluster. The nodes have labels with 2 to 2,500 values. Every
+object is small. For each review above ``--above`` ms the command prints the processor time in the event loop, the
+longest single query of the cluster, and whether the event loop passes the object to a process.
 """
 
 import argparse
@@ -54,7 +54,7 @@ class Crowd:
         self.add("v1", "Pod", namespace, f"p{number}", metadata={"labels": labels, **(meta or {})}, spec=spec)
 
     def each(self, share):
-        """So many numbers: this share of all pods."""
+        """Return the numbers of this share of all pods."""
         return range(int(self.pods * share))
 
 
@@ -81,13 +81,13 @@ def own_pods(crowd):
 
 
 def own_pods_by_revision(crowd):
-    """Unequal labels: each pod is a group of its own."""
+    """Add pods with unequal labels, so that each pod is a group of its own."""
     for number in crowd.each(0.1):
         crowd.pod("revisions", {**APP, "pod-template-hash": str(number % 3000), "n": str(number)}, number)
 
 
 def labels(crowd):
-    """Many groups of pods, each with labels of its own."""
+    """Add many groups of pods, each with its own labels."""
     for number in crowd.each(0.1):
         crowd.pod("labels", {**APP, "a": str(number % 100), "b": str(number // 100)}, number)
 
@@ -100,7 +100,7 @@ def terminating(crowd):
 
 
 def objecting(crowd):
-    """Pods that keep others away, each by a term of its own."""
+    """Add pods with anti-affinity, each with its own term."""
     for number in crowd.each(0.07):
         term = {"topologyKey": ("rack", "type", HOSTNAME)[number % 3], "labelSelector": {"matchLabels": APP}}
         term["labelSelector"]["matchExpressions"] = [{"key": f"k{number % 1000}", "operator": "DoesNotExist"}]
@@ -157,7 +157,7 @@ def volumes(crowd):
 
 
 def owners(crowd):
-    """Workloads and revisions whose templates a constraint counts."""
+    """Add workloads and revisions with templates counted by a constraint."""
     for number in range(20_000):
         mine = {**APP, "n": str(number)}
         if number % 2:
@@ -215,7 +215,7 @@ def namespaces(crowd):
 
 
 def lower(crowd):
-    """Pods that could be preempted, some nominated for a node."""
+    """Add preemptible pods, some with a nominated node."""
     for number in crowd.each(0.2):
         container = {"name": "c", "resources": {"requests": {"cpu": "10"}}}
         crowd.pod("lower", {"app": "y"}, number, priority=-1 - number % 1000, containers=[container])
@@ -250,7 +250,7 @@ NAMESPACES = (
 
 
 def filled(count, fillings=FILLING):
-    """An engine beside a cluster of so many nodes with these fillings."""
+    """Return an engine for a cluster of this many nodes with these attacks."""
     crowd = Crowd(count, count * PODS_A_NODE)
     for name in NAMESPACES:
         crowd.add("v1", "Namespace", "", name)
@@ -393,7 +393,7 @@ def review(kind, namespace, spec, replicas, *, update=False):
 
 
 def cases():
-    """Every object by its name."""
+    """Yield the name and the review of each object."""
     for namespace, (shape, spec) in itertools.product(NAMESPACES, SHAPES.items()):
         for kind, replicas in KINDS:
             yield f"{namespace}: {kind} {replicas}, {shape}", review(kind, namespace, spec, replicas)
@@ -428,7 +428,7 @@ def profiled(engine, body):
 
 
 def once_more(engine, row):
-    """Measure an object again that took too long: a slow second of the machine does not come back, its cost does."""
+    """Measure a slow object again, since a slow second of the machine does not repeat."""
     took, longest, name, what = row
     return min(took, in_line(engine, dict(cases())[name])[0]), longest, name, what
 

@@ -1,6 +1,6 @@
-"""Size and start of the image that `make image` has built: python -m bench.image
+"""Measure size and start of the image built by `make image`: python -m bench.image
 
-It is started out of its own files, in namespaces of its own (image/run.py), after one start that is not counted.
+The image runs from its own files in its own namespaces (image/run.py). The first start is not counted.
 """
 
 import json
@@ -19,7 +19,7 @@ COMMAND = [sys.executable, "image/run.py", str(IMAGE), "--tmpfs", "/tmp", "--", 
 
 
 def started():
-    """Milliseconds until it is ready, with the bundled example cluster."""
+    """Return the milliseconds from start to readiness, with the bundled example cluster."""
     with socket.socket() as one, socket.socket() as other:
         for each in (one, other):
             each.bind(("127.0.0.1", 0))

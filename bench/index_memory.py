@@ -1,10 +1,10 @@
-"""What hostile objects make the index hold, and what stays when they are gone: every field of every kind.
+"""Measure the index's memory for hostile objects, and the memory left after their deletion, for every field.
 
     python -m bench.index_memory [--nodes 500] [--kind Pod] [--bytes 16384]
 
-Of each list, map and text that the index decodes, objects are made in which it is repeated as often as fits, with
-values that nothing else has. The fields come from the decoder, so that a new one is tried as soon as it is read. MiB
-are those of Python objects in the index, for each MiB of JSON; pods are tried without a node and on one.
+For each decoded list, map and text, the objects repeat it as often as fits, with unique values. The fields come from
+the decoder, so new fields are included. MiB are those of Python objects in the index, for each MiB of JSON. Pods are
+measured without a node and on a node.
 """
 
 import argparse
@@ -58,7 +58,7 @@ _numbers = count()
 
 
 def fields(api_version, kind):
-    """The paths of all lists, maps and texts of a kind, as tuples of JSON names."""
+    """Return the paths of all lists, maps and texts of a kind, as tuples of JSON names."""
     return list(_fields(msgspec.inspect.type_info(_type(api_version, kind)), ()))
 
 
@@ -67,7 +67,7 @@ def _type(api_version, kind):
 
 
 def _plain(info):
-    """The type without None, and without the number that a quantity may also be."""
+    """Return the type without None, and a quantity's type without its number."""
     kinds = msgspec.inspect
     if isinstance(info, kinds.UnionType):
         info = next((each for each in info.types if isinstance(each, kinds.StrType)), None) or next(
@@ -89,9 +89,9 @@ def _fields(info, path):
 
 
 def hostile(api_version, kind, path, size, **fixed):
-    """The JSON of an object of about that many bytes, nearly all of them in one field.
+    """Return the JSON of an object of about ``size`` bytes, nearly all of them in one field.
 
-    Shape: ``fixed`` are the object's metadata; ``node`` its spec.nodeName.
+    ``fixed`` is the object's metadata. ``node`` in it is spec.nodeName.
     """
     node = fixed.pop("node", None)
     made = _along(_type(api_version, kind), path, size)
@@ -134,7 +134,7 @@ def _until(make, size):
 
 
 def _filled(info):
-    """A value in which every text is a new one; lists and maps below are left out, but for one label or value."""
+    """Return a value with unique texts. Nested lists and maps are empty, or have a single label or value."""
     kinds, info = msgspec.inspect, _plain(info)
     if isinstance(info, kinds.StructType):
         return {
@@ -157,7 +157,7 @@ def _new():
 
 
 def weight(value):
-    """Bytes of a value and of all that it refers to, each object once; types and functions are not counted."""
+    """Return the bytes of a value and of all referenced values, each once, without types and functions."""
     seen, left, total = set(), [value], 0
     while left:
         one = left.pop()
@@ -177,7 +177,7 @@ def weight(value):
 
 
 def cluster(nodes):
-    """An index with that many equal nodes."""
+    """Return an index with this many equal nodes."""
     index = ClusterIndex()
     for number in range(nodes):
         status = NodeStatus(allocatable={"cpu": "4", "memory": "8Gi", "pods": "110"})
@@ -186,7 +186,7 @@ def cluster(nodes):
 
 
 def objects(api_version, kind, path, size, *, bound=False):
-    """Two such objects, decoded, and how long their JSON is."""
+    """Return two decoded hostile objects, and the length of their JSON."""
     of, node = TypeMeta(api_version=api_version, kind=kind), "node-1" if bound else None
     written = [
         hostile(api_version, kind, path, size, **({} if path[0] == "metadata" else {"name": name}), node=node)
@@ -196,7 +196,7 @@ def objects(api_version, kind, path, size, *, bound=False):
 
 
 def measured(index, made):
-    """What the index weighs more while it has the objects, and after they are gone."""
+    """Return the added bytes of the index with the objects, and after their deletion."""
     before = weight(index)
     for each in made:
         index.apply("ADDED", each)

@@ -1,10 +1,10 @@
-"""What memory a replica takes for a cluster: the numbers of `webhook.cli.checking.memory`, and how far they hold.
+"""Measure a replica's memory for a cluster, and compare it with the formula in `webhook.cli.checking.memory`.
 
     python -m bench.memory
 
-The whole program lists clusters of real-size objects from a stub (bench/cluster_list.py), each in a fresh process. One
-kind of object is added at a time, which gives what each takes; two further clusters are compared with the sum. Memory
-is MiB of all its processes, each page counted once: when it has listed everything, and at most. Needs taskset.
+The whole program lists clusters of real-size objects from a stub (bench/cluster_list.py), each in a new process. Adding
+one kind of object at a time gives the memory of each. Two further clusters are compared with the sum. Memory is MiB of
+all processes, each page counted once: after the lists, and at most. Needs taskset.
 """
 
 import json
@@ -27,7 +27,7 @@ SETTLED = 10  # seconds after the last list: the collector has run, and allocato
 
 
 def measured(counts):
-    """MiB once all is listed, and at most."""
+    """Return MiB after the lists, and at most."""
     spawn = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         directory, ready = Path(name), spawn.Queue()
@@ -47,7 +47,7 @@ def measured(counts):
 
 
 def above(pid):
-    """MiB that a process once had and has given back."""
+    """Return MiB that a process has used at most and has returned."""
     status = Path(f"/proc/{pid}/status").read_text()
     most, now = (int(status.partition(f"{name}:")[2].split()[0]) for name in ("VmHWM", "VmRSS"))
     return (most - now) / 1024

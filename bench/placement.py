@@ -1,12 +1,12 @@
-"""Whole workloads: the verdict on every order beside two programs that place the pods one after the other.
+"""Compare the verdict on every order of a whole workload with two programs that place pods one by one.
 
     python -m bench.placement --oracle PROGRAM [--what-if PROGRAM] [--rounds 5]
 
-All see the same cluster of 5,000 nodes with 150,000 pods, and a pod with hard constraints on zones and hosts. The Go
-program (`make conformance` builds it) asks kube-scheduler's framework once for each replica, and takes the first node
-that it leaves. `--what-if` is sigs.k8s.io/scheduler-library (`bench/what_if/build.sh`): one greedy order, too. Neither
-says whether another order would end otherwise. Ours copies what the pod depends on from the index, makes the game, and
-gives the verdict on all orders.
+All programs get the same cluster of 5,000 nodes with 150,000 pods, and a pod with hard zone and host constraints. The
+Go program (from `make conformance`) calls kube-scheduler's framework for each replica, and takes the first feasible
+node. `--what-if` is sigs.k8s.io/scheduler-library (`bench/what_if/build.sh`), also with one greedy order. Neither
+covers other orders. evenspread copies the facts about the pod from the index, builds the game, and decides for all
+orders.
 """
 
 import argparse
@@ -44,7 +44,7 @@ ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 
 def redis():
-    """Three shards of two pods in three zones of two nodes, whose orders can get stuck."""
+    """Return three shards of two pods in three zones of two nodes. Some orders get stuck."""
     index = ClusterIndex()
     for zone in "abc":
         for number in range(2):
@@ -71,13 +71,13 @@ def verdict(index, pods):
 
 
 def strict(pod):
-    """The pod with maxSkew 1 everywhere."""
+    """Return the pod with maxSkew 1 in every constraint."""
     spread = tuple(replace(each, max_skew=1) for each in pod.pod_spec.constraints)
     return replace(pod, spec=replace(pod.pod_spec, topology_spread_constraints=spread))
 
 
 def best(rounds, index, pods):
-    """The median time and the verdict. Unit: ms."""
+    """Return the median time in ms, and the verdict."""
     times = []
     for _ in range(rounds):
         began = time.perf_counter()
@@ -87,7 +87,7 @@ def best(rounds, index, pods):
 
 
 def asked(*command):
-    """How many pods a peer placed, and in how many ms."""
+    """Run another program. Returns its number of placed pods, and its time in ms."""
     printed = subprocess.run([*map(str, command)], check=True, capture_output=True, text=True).stdout  # noqa: S603  our own
     answer = json.loads(printed)
     return answer["placed"], answer["seconds"] * 1e3

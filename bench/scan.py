@@ -1,8 +1,9 @@
-"""What one background scan of a large cluster takes: python -m bench.scan [--workloads 5500]
+"""Measure a background scan of a large cluster: python -m bench.scan [--workloads 5500]
 
-The cluster of `bench.audit`: 5,000 nodes in three zones, 5,500 Deployments and StatefulSets and their pods. What
-the leading controller does with it but for the requests: every workload looked at in slices, its report and its events
-made. Processor time and resident memory of one process, and what the reports of 1,000 workloads take as JSON.
+The cluster of `bench.audit` has 5,000 nodes in three zones, and 5,500 Deployments and StatefulSets with their pods. The
+process does the leading controller's work without requests: it evaluates every workload in slices, and makes its report
+and its events. The output has the processor time and resident memory of the process, and the JSON size of the reports
+of 1,000 workloads.
 """
 
 import argparse

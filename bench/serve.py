@@ -1,11 +1,11 @@
-"""The webhook over TLS beside a Go net/http server with the same answer, in alternating rounds.
+"""Compare the webhook over TLS with a Go net/http server with the same answer, in alternating rounds.
 
     python -m bench.serve [--rounds N] [--seconds S]
 
-Each server has one core to itself (the Go one GOMAXPROCS=1), the load another. Printed are medians over the rounds and
-their ratios: closed loop at 1, 8 and 64 kept connections, with the CPU time of a request (which other load disturbs
-less); open loop at 200 and 1,000 requests a second; the time from start to the first answer; resident memory.
-Needs Go and taskset.
+Each server has its own core (Go with GOMAXPROCS=1), and the client has another. The output has medians over the rounds
+and their ratios: a closed loop with 1, 8 and 64 kept connections, with the CPU time of a request (less sensitive to
+other load), an open loop with 200 and 1,000 requests a second, the time from start to the first answer, and resident
+memory. Needs Go and taskset.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def on(core, *command):
 
 @contextlib.contextmanager
 def running(command, environment, first_line):
-    """A server process, and the line by which it said where it listens."""
+    """Start a server. Yields its process, and the line with its address."""
     process = subprocess.Popen(  # noqa: S603  our own program
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | environment
     )
@@ -100,7 +100,7 @@ def load(program, directory, url, **settings):
 
 
 def alternating(rounds, measure, servers):
-    """Medians by server; each round asks one after the other."""
+    """Return medians by server. Each round measures one server after the other."""
     results = {name: [] for name in servers}
     for _ in range(rounds):
         for name, (url, process) in servers.items():
@@ -115,24 +115,24 @@ def alternating(rounds, measure, servers):
 
 
 def family(process):
-    """The process ids of a server: itself and its worker."""
+    """Return the process ids of a server and its worker."""
     return [process.pid, *Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
 
 
 def cpu_seconds(process):
-    """User and system time of a server so far."""
+    """Return user and system time of a server so far."""
     stats = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in family(process))
     return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
 
 
 def resident(process):
-    """MiB of a server, each page counted once among those who share it."""
+    """Return MiB of a server. Shared pages count once."""
     rollups = (Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in family(process))
     return sum(int(text.partition("\nPss:")[2].split()[0]) for text in rollups) / 1024
 
 
 def first_answer(directory):
-    """Seconds from starting the process to its first answer, and of CPU."""
+    """Return wall-clock seconds from the start of the process to its first answer, and CPU seconds."""
     began = time.perf_counter()
     with ours(directory) as (url, process):
         host = url.removeprefix("https://")
@@ -147,7 +147,7 @@ def first_answer(directory):
 
 @contextlib.contextmanager
 def prepared():
-    """A folder with certificates and the posted review, and the Go program."""
+    """Yield a folder with certificates and the posted review, and the Go program."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         directory, now = Path(name), datetime.now(UTC)
         authority = issue_authority(now)

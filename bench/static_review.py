@@ -1,12 +1,12 @@
-"""How long a static review takes in this process, decoding and encoding included.
+"""Measure a static review in this process, with decoding and encoding.
 
     python -m bench.static_review
 
-Each case is a 6 KiB AdmissionReview of a Deployment as kube-apiserver posts it, managedFields and all. Printed are the
-median and the 90th percentile of single calls over ROUNDS rounds, in microseconds, and how much of it decoding takes;
-then the median over fewer rounds where the rules also look at NODES nodes: with a zone each, the same where a scan is
-left what is only audited, where one in a thousand has none, and where no node has room for the pod. At the end, how
-many times as long as alone a review takes there with a scan.
+Each case is a 6 KiB AdmissionReview of a Deployment as posted by kube-apiserver, with managedFields. The output has the
+median and the 90th percentile of single calls over ROUNDS rounds in microseconds, and the share of decoding. Then it
+has the median over fewer rounds with NODES nodes: in three zones, the same with a scan for audit-only rules, with one
+node in a thousand without a zone, and with no room for the pod. The last line is the ratio of a review with nodes and a
+scan to a review without a cluster.
 """
 
 import gc
@@ -92,7 +92,7 @@ def deployment(*constraints):
 
 
 def review(new, old=None):
-    """The posted bytes, an annotation filled up to 6 KiB where there is only one object."""
+    """Return the posted bytes. A review with a single object has an annotation to fill it up to 6 KiB."""
     request = {
         "uid": "5c942f51-9f2c-48e7-ad97-689e4f10e082",
         "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
@@ -121,7 +121,7 @@ CASES = {
 
 
 def beside_nodes(without_zone, room=ROOM):
-    """The engine with a cluster: three zones, five pools of which one is tainted, 20 labels a node."""
+    """Return an engine with a cluster: three zones, five pools (one tainted), 20 labels a node."""
     index = ClusterIndex()
     for number in range(NODES):
         labels = {"kubernetes.io/hostname": f"node-{number}", "pool": f"pool-{number % 5}"}
@@ -135,7 +135,7 @@ def beside_nodes(without_zone, room=ROOM):
 
 
 def scanned(engine):
-    """The same where a controller scans the cluster, as the chart installs both."""
+    """Return the engine with a controller to scan the cluster, as installed by the chart."""
     return replace(engine, scanned=True)
 
 
@@ -149,7 +149,7 @@ def microseconds(function, *args, rounds=ROUNDS):
 
 
 def times_as_long(body, engine, rounds=ROUNDS):
-    """How many times as long a review takes beside a cluster as alone, by processor time: both in turns, the median."""
+    """Return the median ratio of a review with a cluster to one without, by processor time, in turns."""
 
     def one(engine, calls):
         began = time.process_time()

@@ -1,8 +1,8 @@
-"""What an update of the background scan takes, beside a full scan: python -m bench.updates [--workloads 5500]
+"""Compare an update of the background scan with a full scan: python -m bench.updates [--workloads 5500]
 
-The cluster of `bench.audit`: 5,000 nodes in three zones, 5,500 Deployments and StatefulSets and their pods. A full scan
-first. Then a pod of one workload in a hundred moves to another node, and an update follows. Last, every node sends a
-heartbeat. Processor time of one process, and the memory of results and facts.
+The cluster is that of `bench.audit`: 5,000 nodes in three zones, 5,500 Deployments and StatefulSets and their pods.
+After a full scan, a pod of one workload in a hundred moves to another node, and an update follows. Last, every node
+sends a heartbeat. The output has the processor time of the process, and the memory of results and facts.
 """
 
 import argparse

@@ -1,12 +1,12 @@
-"""The verdict for every node: our index beside kube-scheduler's own framework, on the same cluster, in turn.
+"""Compare the verdict for every node with kube-scheduler's own framework, for the same cluster, in turns.
 
     python -m bench.verdict --oracle PROGRAM                5,000 nodes, 150,000 pods, three shapes
     python -m bench.verdict --oracle PROGRAM --shape classes --rounds 3
 
-The Go program (`make conformance` builds it) makes the cluster, and times PreFilter and Filter of the scheduler's
-plugins over all nodes; here the same pods are decided from the index. A verdict is a code for every node and the
-counts. Ratios are of medians within one run; what else the machine does reaches both sides, so the scheduler's best
-time is set beside our median too. Lists and events are given in processor time.
+The Go program (from `make conformance`) makes the cluster, and times PreFilter and Filter of the scheduler's plugins
+for all nodes. evenspread decides the same pods from its index. A verdict is a code for every node, and the counts.
+Ratios are of medians within a run. Other load affects both sides, so our median is also compared with the scheduler's
+best time. Lists and events are in processor time.
 """
 
 import argparse
@@ -44,7 +44,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 class Cluster(msgspec.Struct):
-    """The Go program's file, objects undecoded."""
+    """The Go program's file, with undecoded objects."""
 
     nodes: list[msgspec.Raw]
     pods: list[msgspec.Raw]
@@ -54,7 +54,7 @@ class Cluster(msgspec.Struct):
 
 
 def dump(oracle, path, nodes):
-    """A cluster of the Go program: 30 pods a node, services of Pareto sizes, 200 incoming pods."""
+    """Let the Go program write a cluster: 30 pods a node, services of Pareto sizes, 200 incoming pods."""
     sizes = {"--nodes": nodes, "--pods": nodes * 30, "--services": max(1, nodes * 4 // 5), "--incoming": 200}
     flags = [str(word) for pair in sizes.items() for word in pair]
     subprocess.run([oracle, "bench", "--dump", str(path), *flags], check=True)  # noqa: S603 - our own program
@@ -69,7 +69,7 @@ def reshape(path, shape):
 
 
 def statefulsets(cluster, rng):
-    """Three pods in ten carry the labels that a StatefulSet gives each of its pods."""
+    """Give three pods in ten the labels of a StatefulSet's pods."""
     chosen = {service["metadata"]["name"] for service in cluster["services"] if rng.random() < 0.3}
     ordinals = {}
     for pod in (*cluster["pods"], *cluster["incoming"]):
@@ -84,7 +84,7 @@ def statefulsets(cluster, rng):
 
 
 def classes(cluster, rng):
-    """Forty classes of nodes (taints, sizes, pools), and 5,000 pods that keep their like off their node."""
+    """Add forty classes of nodes (taints, sizes, pools), and 5,000 pods with anti-affinity by host."""
     for number, node in enumerate(cluster["nodes"]):
         kind = number % 40
         node["metadata"]["labels"] |= {"pool": f"pool-{kind % 8}", "disktype": "ssd" if kind % 3 else "hdd"}
@@ -150,7 +150,7 @@ def all_filters(index, pod):
 
 
 def measure(index, incoming, decide):
-    """Each pod once: the clock's time, and the thread's own. Unit: µs."""
+    """Return the wall-clock and thread time of each pod, in µs."""
     for pod in incoming[:WARM_UP]:
         decide(index, pod)
     times = []
@@ -170,7 +170,7 @@ _TIMES = re.compile(r"^\s+(PodTopologySpread|all default filters)\s.*min (\d+)\s
 
 
 def measure_scheduler(oracle, path, parallelism):
-    """The scheduler's shortest verdict, p50 and p99. Unit: µs."""
+    """Return the scheduler's shortest verdict, p50 and p99, in µs."""
     command = [oracle, "bench", "--load", str(path), "--parallelism", str(parallelism)]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603  our own program
     return {name.replace("default ", ""): tuple(map(int, times)) for name, *times in _TIMES.findall(printed)}
@@ -199,7 +199,7 @@ def compare(oracle, path, rounds, *, beside=True):
 
 
 def events(index, cluster):
-    """The cost of one watch event, decoded already. Unit: µs."""
+    """Return the cost of a decoded watch event, in µs."""
     decoder = msgspec.json.Decoder(Pod)
     some = random.Random(3).sample(cluster.pods, min(5000, len(cluster.pods)))  # noqa: S311 - any pods will do
     pods = [decoder.decode(raw) for raw in some]
@@ -213,7 +213,7 @@ def events(index, cluster):
 
 
 def expressions():
-    """A selector of matchExpressions only, in a namespace of 40,000 label sets."""
+    """Measure a selector with matchExpressions only, in a namespace of 40,000 label sets."""
     for key, values in (("instance", 40_000), ("build", 200)):
         index, number = ClusterIndex(), 40_000
         for pod in range(number):
@@ -233,7 +233,7 @@ def expressions():
 
 
 def figures():
-    """The ratios of one shape, in one round."""
+    """Return the ratios of one shape, in one round."""
     build = Path(__file__).parents[1] / "conformance" / "build.sh"
     oracle = subprocess.run([build], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()  # noqa: S603 ours
     with tempfile.TemporaryDirectory() as directory:

@@ -1,10 +1,10 @@
-"""How often somebody who follows the code changes rooms, in each of several checkouts of this repository.
+"""Count how often a reader of the code changes folders, in each of several checkouts of this repository.
 
     python -m bench.walks ../before .
 
-Each walk runs the program once on its own example and notes every function of ``webhook/`` at its first call, in
-order. A room is a folder. The first number counts the changes of room along that list, the second number those that
-return to a room that was entered before. Each checkout needs its own ``.venv``.
+Each walk runs the program once on its own example, and records every function of ``webhook/`` at its first call, in
+order. The first number counts the changes of folder in this list, the second number the returns to an earlier folder.
+Each checkout needs its own ``.venv``.
 """
 
 import json
@@ -69,7 +69,7 @@ print(entered, entered - len({*rooms[1:]} - {rooms[0]}))
 
 
 def walked(tree: str, walk: tuple[str, ...]) -> str:
-    """The two numbers of a walk in a checkout."""
+    """Return the two numbers of a walk in a checkout."""
     python = Path(tree).resolve() / ".venv" / "bin" / "python"
     command = [python, "-c", WORKER, json.dumps(walk)]
     return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603 ours

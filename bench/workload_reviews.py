@@ -1,8 +1,10 @@
-"""Reviews of large workloads, and what they cost the others: python -m bench.workload_reviews [--rate 5]
+"""Measure reviews of large workloads, and their effect on other reviews.
 
-The webhook watches 150,000 pods on 5,000 nodes (`bench.events`). A Deployment of 100 replicas with two hard constraints
-is reviewed so many times a second beside 100 ordinary reviews a second, in turns with those alone. The server has one
-core, the load the other. Needs Go and taskset.
+    python -m bench.workload_reviews [--rate 5]
+
+The webhook watches 150,000 pods on 5,000 nodes (`bench.events`). The client sends 100 ordinary reviews a second, in
+turns alone and together with ``--rate`` reviews a second of a Deployment of 100 replicas with two hard constraints. The
+server has one core, the client the other. Needs Go and taskset.
 """
 
 import argparse
@@ -16,7 +18,7 @@ OTHERS = 100  # a second
 
 
 def large():
-    """The review of a Deployment of 100 replicas, whose pods nobody has seen."""
+    """Return the review of a new Deployment of 100 replicas."""
     review = json.loads(BODY)
     made = review["request"]["object"]
     review["request"] |= {"name": "large", "operation": "CREATE", "oldObject": None}

@@ -1,10 +1,12 @@
-"""How often the verdict on a whole workload stays unknown at admission: python -m bench.workloads [SEED] [COUNT]
+"""Measure how often the verdict on a whole workload stays unknown at admission.
 
-A cluster of 5,000 unequal nodes in three zones (sizes, taints, cordons, pools of few nodes, each filled at random), and
-workloads of 2 to 200 replicas, some of which run already: hard constraints on zones, hosts or both, requests of all
-sizes, node affinity to few nodes, tolerations, anti-affinity. Every second one is for a pool with hardly more room than
-it needs, unequal nodes in unequal zones, and drawn until no closed form knows the answer: there orders matter. The
-effort is that of a review, in numbers: a run repeats on any machine.
+    python -m bench.workloads [SEED] [COUNT]
+
+The cluster has 5,000 unequal nodes in three zones (sizes, taints, cordons, pools of few nodes, each filled at random).
+The workloads have 2 to 200 replicas, some already running: hard constraints on zones, hosts or both, requests of all
+sizes, node affinity to few nodes, tolerations, anti-affinity. Every second workload nearly fills a pool of unequal
+nodes in unequal zones, and is drawn until no closed form decides it, so orders matter. The effort is that of a review,
+in numbers, so a run gives the same results on any machine.
 """
 
 import random
@@ -38,7 +40,7 @@ def made(kind, manifest):
 
 
 def node(rng, number, pool=None):
-    """A node; of a tight ``pool``, one with room for one to six pods of a CPU."""
+    """Return a node. A node of a tight ``pool`` has room for one to six pods of a CPU."""
     labels = {HOSTNAME: f"n{number}", ZONE: rng.choice("aaabbc")}
     if pool is not None or rng.random() < 0.1:
         labels[POOL] = f"p{int(rng.paretovariate(0.6)) % 60}" if pool is None else pool
@@ -59,7 +61,7 @@ def pod(name, labels, cpu, **spec):
 
 
 def filled(rng):
-    """The cluster, and how many pods of a CPU each tight pool takes."""
+    """Return the cluster, and the capacity of each tight pool in pods of a CPU."""
     index, tight, number = ClusterIndex(), {}, 0
     for pool in range(TIGHT):
         name, number_of = f"t{pool}", rng.choice([3, 4, 6, 8, 12, 24, 48])
@@ -83,7 +85,7 @@ def spread(rng, labels, keys, skews):
 
 
 def tight_workload(rng, number, tight):
-    """One that nearly fills its pool: its pod, and replicas."""
+    """Return the pod and replicas of a workload that nearly fills its pool."""
     labels, pool = {"app": f"app-{number}"}, rng.choice([*tight])
     given = spread(rng, labels, (ZONE, HOSTNAME), [1, 2, 2, 3])
     spec = {"nodeSelector": {POOL: pool}, "tolerations": [{"key": "tight", "operator": "Exists"}]}
@@ -92,7 +94,7 @@ def tight_workload(rng, number, tight):
 
 
 def undecided(rng, number, index, tight):
-    """A tight workload that no closed form answers, if some of these is one."""
+    """Return a tight workload without a closed form, if some attempts find one."""
     for _ in range(30):
         found = tight_workload(rng, number, tight)
         if same_in_every_order(game_of([PodBatch(problem=take(index, found[0]), pods=found[1])], index).game) is None:
@@ -101,7 +103,7 @@ def undecided(rng, number, index, tight):
 
 
 def workload(rng, number):
-    """Its pod, replicas that look for a node, and how many run."""
+    """Return its pod, its pending replicas, and its running replicas."""
     labels = {"app": f"app-{number}"}
     keys = rng.choice([(ZONE,), (HOSTNAME,), (ZONE, HOSTNAME), (ZONE, HOSTNAME), (ZONE, HOSTNAME)])
     spec = {"topologySpreadConstraints": spread(rng, labels, keys, [1, 1, 2, 5])}
