@@ -168,9 +168,16 @@ def test_each_rule_on_deny_that_fails(  # noqa: PLR0917 a table
     assert rule.id in failed(decision) or new["metadata"].get("labels", {}).get("boom") == "no"
     assert decision.warnings == ()
     if denied:
-        assert headline(decision).endswith(
-            f"shop/web: {rule.id} failed on this object because of a bug in evenspread; report the bug"
+        assert headline(decision) == (
+            f"{new['kind']} shop/web: {rule.id} failed on this object because of a bug in evenspread; report the bug"
         )
+
+
+SKEW = "spec.template.spec.topologySpreadConstraints[1].maxSkew"
+DENIALS = {
+    "max-skew": f"Deployment shop/web: {SKEW}: Invalid value: 0: must be greater than zero",
+    "selector-too-wide": "Deployment shop/web: zone[0] also counts pods of other workloads; narrow it to app=cart",
+}
 
 
 def test_each_rule_that_fails_on_the_old_object_alone(monkeypatch):
@@ -187,7 +194,7 @@ def test_each_rule_that_fails_on_the_old_object_alone(monkeypatch):
         old = {**cart, "metadata": {**CART["metadata"], **FAULTY}, "spec": {**cart["spec"], "replicas": 9}}
         with monkeypatch.context() as patched:
             raise_for(patched, rule)
-            assert not decide(cart, old, policy=policy, index=SHOP).allowed, rule.id
+            assert headline(decide(cart, old, policy=policy, index=SHOP)) == DENIALS[rule.id]
 
 
 WARNING = replace(DENY, rules={rule.id: Mode.WARN for rule in RULES})
