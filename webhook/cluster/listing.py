@@ -198,7 +198,8 @@ def list_pages(
                 paging.discover()
                 continue
             first = paging.first
-            page = _read_page(paging)
+            with paging.open(silence_seconds=_SILENCE_SECONDS) as stream:
+                page = decoded(paging.body(stream), RawPage)
             failures = 0
         except RefusedError as refusal:
             status = refusal.status
@@ -243,11 +244,6 @@ def list_labelled(server: ApiServer, path: str, selector: str) -> Iterator[RawPa
         if not page.metadata.continue_:
             return
         query["continue"] = page.metadata.continue_
-
-
-def _read_page(paging: Paging) -> RawPage:
-    with paging.open(silence_seconds=_SILENCE_SECONDS) as stream:
-        return decoded(paging.body(stream), RawPage)
 
 
 def _count_failure(failures: int, error: ClusterError, *, lasting: bool = False) -> int:

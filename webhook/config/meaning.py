@@ -77,12 +77,8 @@ class CheckedDocument(NamedTuple):
 def view(document: ConfigDocument, faults: Sequence[ConfigFault]) -> CheckedDocument:
     """Return a view of a document with the faults so far."""
     texts = {fault.path for fault in faults}
-    faulty = {text[:end] for text in texts for end in (*_ends(text), len(text))}
-    return CheckedDocument(document, frozenset(faulty))
-
-
-def _ends(text: str) -> Iterator[int]:
-    return (index for index, char in enumerate(text) if char in ".[")
+    parents = {text[:end] for text in texts for end, char in enumerate(text) if char in ".["}
+    return CheckedDocument(document, frozenset(texts | parents))
 
 
 def meaning_faults(part: CheckedDocument) -> Iterator[ConfigFault]:

@@ -151,7 +151,8 @@ def _faults(error: "ValidationError", document: ConfigDocument) -> Iterator[Conf
                 yield document.fault(path, f"unknown rule {shown(word)}{hint}")
         case keyword:
             misfit = _Misfit(error.validator_value, error.instance, part, document.written.get(path))
-            yield document.fault(path, _WORDS.get(str(keyword), _empty)(misfit))
+            words = _WORDS.get(str(keyword))
+            yield document.fault(path, "must not be empty" if words is None else words(misfit))
 
 
 def _wrong_type(misfit: _Misfit) -> str:
@@ -171,10 +172,6 @@ def _no_such_word(misfit: _Misfit) -> str:
         synonym = _SYNONYMS.get(misfit.value.lower())
         hint = f"; did you mean {shown(synonym)}?" if synonym in allowed else _hint(misfit.value, allowed)
     return f"must be one of {', '.join(allowed)}, is {misfit.actual}{hint}"
-
-
-def _empty(_misfit: _Misfit) -> str:
-    return "must not be empty"
 
 
 _WORDS: Mapping[str, Callable[[_Misfit], str]] = {
@@ -206,6 +203,7 @@ def _meant_field(key: str, path: Path, here: Mapping[str, object]) -> str:
 
 
 _WRAPPERS = ("spec", "config")  # most Kubernetes objects have spec, and the chart's values have config
+_NO_DASHES = str.maketrans("", "", "-_")
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
@@ -228,8 +226,6 @@ def fields(part: Schema | None = None, prefix: str = "") -> Iterator[tuple[str, 
 
 def _hint(word: str, known: Iterable[str]) -> str:
     """Return a hint with a similar name, if any. Case, ``-`` and ``_`` do not matter."""
-    return did_you_mean(word[:MAX_SHOWN_CHARS], known, fold=_folded, quote=shown)
-
-
-def _folded(word: str) -> str:
-    return word.lower().replace("-", "").replace("_", "")
+    return did_you_mean(
+        word[:MAX_SHOWN_CHARS], known, fold=lambda text: text.lower().translate(_NO_DASHES), quote=shown
+    )

@@ -220,16 +220,14 @@ class AuthorityUpkeep:
             CertificateError: The bundle holds no certificate.
         """
         trusted = None if held is None else held.trusted
-        done = complete(self._server, self._configuration, trusted, keeping=keeping, serving=self._serving)
+        serving = (lambda: True) if self._replicas is None else self._replicas.available
+        done = complete(self._server, self._configuration, trusted, keeping=keeping, serving=serving)
         if done.written:
             self.writes += len(done.written)
             fields = {"name": self._configuration, "configurations": len(done.written)}
             _log.info("completed the webhook configurations", extra={"fields": fields})
         self.waiting = self._missing(done)
         return not done.written
-
-    def _serving(self) -> bool:
-        return self._replicas is None or self._replicas.available()
 
     def _missing(self, done: Completed) -> str:
         absent = [kind for kind in done.absent if kind in self._expected]

@@ -13,7 +13,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from webhook.controller.groups import GroupReconciler
-from webhook.controller.publisher import FinishedScan
 from webhook.controller.scan import Scanner
 from webhook.core.api.spread_group import CONDITIONS
 from webhook.core.scan.scanned import ActualSkew, ClusterScan, PendingCause, ScannedWorkload
@@ -50,7 +49,9 @@ class ScanFigures(Collector):
         yield from _group_metrics(scanner.groups)
         latest = scanner.latest
         if latest is not None:
-            yield from _cost_metrics(latest)
+            duration, end = "evenspread_scan_duration_seconds", "evenspread_scan_last_success_timestamp_seconds"
+            yield GaugeMetricFamily(duration, "Duration of the last scan.", value=latest.seconds)
+            yield GaugeMetricFamily(end, "End of the last scan.", value=latest.ended)
             yield from _result_metrics(latest.scan)
             yield from _skew_metrics(latest.scan.workloads, every=scanner.settings.all_workloads)
 
@@ -134,13 +135,6 @@ def _take_in_turns(rows: Iterable[tuple[_Labels, _Value]], most: int) -> list[tu
         seen[row[0][0]] += 1
         turns.append((seen[row[0][0]], row))
     return [row for _, row in sorted(turns, key=itemgetter(0))[:most]]
-
-
-def _cost_metrics(latest: FinishedScan) -> Iterator[Metric]:
-    yield GaugeMetricFamily("evenspread_scan_duration_seconds", "Duration of the last scan.", value=latest.seconds)
-    yield GaugeMetricFamily(
-        "evenspread_scan_last_success_timestamp_seconds", "End of the last scan.", value=latest.ended
-    )
 
 
 def _result_metrics(scan: ClusterScan) -> Iterator[Metric]:

@@ -49,11 +49,7 @@ _PUBLIC_RESOURCES = ("cpu", "memory", "pods", "storage", "ephemeral-storage", "h
 _ORDERED = tuple({name: None for (_, name), row in KINDS.items() if row.ordered})
 _QUOTA = "requests."  # no extended resource begins so
 # Labels with values other than names.
-_PLAIN_VALUES = frozenset(
-    {
-        *(OS, ARCH, BETA_OS, BETA_ARCH, POD_INDEX, JOB_COMPLETION_INDEX, CAPACITY_TYPE, WORKER_INDEX),
-    }
-)
+_PLAIN_VALUES = {OS, ARCH, BETA_OS, BETA_ARCH, POD_INDEX, JOB_COMPLETION_INDEX, CAPACITY_TYPE, WORKER_INDEX}
 _PUBLIC_TEXTS = frozenset(
     {
         *("", "true", "false", "default", "kube-system", "kube-public", "kube-node-lease", "default-scheduler"),
@@ -73,7 +69,7 @@ _RESOURCES = frozenset(
 )
 _NO_RESOURCES = ({"count"}, {"podFixed"})  # members of a CSI driver's allocatable and of a RuntimeClass's overhead
 _KEYS = frozenset({"topologyKey", "matchLabelKeys", "mismatchLabelKeys", "label", "neverShare"})
-_WITH_KEYS = frozenset({"matchExpressions", "matchLabelExpressions", "tolerations", "taints"})
+_WITH_KEYS = frozenset({"matchExpressions", "matchLabelExpressions", "matchFields", "tolerations", "taints"})
 _DRIVERS = frozenset({"provisioner", "driver", "attacher"})
 _DRIVER_NAME = ("drivers", "name")  # of a CSINode
 _ENUMERATED = frozenset(
@@ -167,7 +163,7 @@ class Names:
     def _members(self, members: Mapping[str, Json]) -> dict[str, Json]:
         return {name: self._member(name, value) for name, value in members.items()}
 
-    def _member(self, name: str, value: Json) -> Json:  # noqa: C901, PLR0911 one line a kind of field
+    def _member(self, name: str, value: Json) -> Json:  # noqa: PLR0911 one line a kind of field
         if isinstance(value, dict):
             if name in _LABELS or (name == "selector" and not value.keys() & {"matchLabels", "matchExpressions"}):
                 return {self.key(key): self.value(key, each) for key, each in value.items()}
@@ -181,8 +177,6 @@ class Names:
         if isinstance(value, list):
             if name in _WITH_KEYS:
                 return [self._with_key(item) for item in value]
-            if name == "matchFields":
-                return [self._with_key(item) for item in value]
             # The limits of a LimitRange are a list. Its entries are not maps of resources.
             return [self._member("" if name == "limits" else name, item) for item in value]
         if not isinstance(value, str) or name in _ENUMERATED:
@@ -190,7 +184,7 @@ class Names:
         if name in _KEYS:
             return self.key(value)
         if name in _DRIVERS:
-            return self._driver(value)
+            return value if _is_public(value.partition("/")[0]) else self._said(value)
         return value if value in _PUBLIC_TYPES.get(name, ()) else self._said(value)
 
     def _with_key(self, entry: Json) -> Json:
@@ -212,9 +206,6 @@ class Names:
             else:
                 changed[name] = self._member(name, value)
         return changed
-
-    def _driver(self, name: str) -> str:
-        return name if _is_public(name.partition("/")[0]) else self._said(name)
 
     def _resource(self, name: str) -> str:
         if name.startswith(_QUOTA):
@@ -249,13 +240,9 @@ def _numbered(words: Sequence[str]) -> Mapping[str, str]:
     plain = set(words).difference(uids)
     lettered = sorted(word for word in plain if not word[0].isdigit())
     numeric = sorted(plain.difference(lettered))
-    named = {word: f"n{number:0{_width(lettered)}}" for number, word in enumerate(lettered)}
-    named |= {word: f"{number:0{_width(numeric)}}n" for number, word in enumerate(numeric)}
+    named = {word: f"n{number:0{len(str(len(lettered)))}}" for number, word in enumerate(lettered)}
+    named |= {word: f"{number:0{len(str(len(numeric)))}}n" for number, word in enumerate(numeric)}
     return named | {word: f"u{number}" for number, word in enumerate(uids)}
-
-
-def _width(words: Sequence[str]) -> int:
-    return len(str(len(words)))
 
 
 def _compared_keys(value: Json) -> Iterator[str]:

@@ -67,7 +67,9 @@ def group_page(known: GroupWithStatus) -> dict[str, object]:
     return {
         "name": one_line(known.group.meta.name),
         "namespace": one_line(known.group.meta.namespace),
-        "size": "" if spec is None else _size(spec.expected.shards, spec.expected.pods_per_shard),
+        "size": ""
+        if spec is None
+        else f"{plural(spec.expected.shards, 'shard')} of {plural(spec.expected.pods_per_shard, 'pod')}",
         "wrongs": [
             one_line(condition.message, _LONGEST) for condition in status.conditions if condition.status == "False"
         ],
@@ -110,10 +112,6 @@ def _line(known: GroupWithStatus) -> dict[str, object]:
 
 def _word(condition: DatedCondition) -> str:
     return _WORDS.get(condition.status, _WORDS["Unknown"])
-
-
-def _size(shards: int, pods: int) -> str:
-    return f"{plural(shards, 'shard')} of {plural(pods, 'pod')}"
 
 
 def _condition(condition: DatedCondition) -> Fact:

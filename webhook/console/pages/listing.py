@@ -10,7 +10,7 @@ from webhook.console.pages.summary import counted_findings, excess, summary, wor
 from webhook.console.query import Only, Query, Sort, address
 from webhook.console.shown import Shown
 from webhook.console.words import instant
-from webhook.core.scan.scanned import ActualSkew, ClusterScan, PendingCause, ScannedWorkload
+from webhook.core.scan.scanned import ClusterScan, PendingCause, ScannedWorkload
 from webhook.core.text import plural
 
 PAGE = 50  # rows: a screen or two
@@ -119,7 +119,7 @@ def _numbers(workload: ScannedWorkload) -> dict[str, object]:
         "pods": pods_of(workload),
         "pending": f"{waiting:,}" if waiting else "",
         "pending_bad": bool(spread),
-        "skew": _skew(skew),
+        "skew": "" if skew is None or skew.skew is None else f"{skew.skew} of {skew.max_skew}",
         "skew_bad": skew is not None and skew.above,
         "loss": f"{lost:,} Pending" if lost else "",
         "findings": f"{len(findings):,}, {findings[0].severity}" if findings else "",
@@ -135,7 +135,3 @@ def pods_of(workload: ScannedWorkload) -> str:
         if workload.wanted in {None, workload.pods}
         else f"{workload.pods:,} of {workload.wanted:,}"
     )
-
-
-def _skew(skew: ActualSkew | None) -> str:
-    return "" if skew is None or skew.skew is None else f"{skew.skew} of {skew.max_skew}"
