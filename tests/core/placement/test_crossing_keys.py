@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from conformance.placing.ours import batches_of, game_in, index_of
 from conformance.placing.worlds import RACK, crossing_at_scale, world
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.placement.crossing_keys import reachable_levels
+from webhook.core.placement.crossing_keys import reachable_minima
 from webhook.core.placement.crossing_orders import CrossingEnds, crossing_ends, never_stuck
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.grid import grid_of
@@ -109,7 +109,7 @@ def test_other_games_are_left_to_the_search(constraints):
 
 def test_without_work_nothing_is_said():
     game = racks("a-x b-x b-y", 4).game
-    assert reachable_levels(grid_of(game, 0)) is None
+    assert reachable_minima(grid_of(game, 0)) is None
     assert crossing_ends(game, work=0, moves=0) is None
     assert not never_stuck(game, 0)
 

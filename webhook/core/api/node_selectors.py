@@ -37,7 +37,7 @@ class FieldRequirement(Struct, frozen=True):
     equal: bool
 
     def matches(self, name: str) -> bool:
-        """Whether the node with this name meets it. Source: nodeaffinity/nodeaffinity.go ``extractNodeFields``."""
+        """Whether a node of this name matches. Source: nodeaffinity/nodeaffinity.go ``extractNodeFields``."""
         return ((name if self.key == NODE_NAME_FIELD else "") == self.value) is self.equal
 
 
@@ -61,7 +61,7 @@ class RequiredNodes(Struct, frozen=True):
     """A pod's condition on nodes, from nodeSelector and required node affinity.
 
     Attributes:
-        terms: Alternatives. An empty tuple matches no node. None without required affinity.
+        terms: Alternative terms of the required node affinity. None without one. An empty tuple matches no node.
 
     Source: nodeaffinity/nodeaffinity.go ``RequiredNodeAffinity``.
     """
@@ -71,14 +71,14 @@ class RequiredNodes(Struct, frozen=True):
 
 
 def compile_required_nodes(node_selector: Mapping[str, str] | None, affinity: Affinity | None) -> RequiredNodes:
-    """Compile the pod's condition. Source: nodeaffinity/nodeaffinity.go ``GetRequiredNodeAffinity``."""
+    """Compile a nodeSelector and a node affinity. Source: nodeaffinity/nodeaffinity.go ``GetRequiredNodeAffinity``."""
     required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
     terms = None if required is None else compile_node_selector(required)
     return RequiredNodes(selector_from_labels(node_selector), terms)
 
 
 def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
-    """Compile the terms. Terms without conditions match no node and are dropped.
+    """Compile a node selector's terms. A term without conditions matches no node, and is dropped.
 
     Source: nodeaffinity/nodeaffinity.go ``NewLazyErrorNodeSelector``.
     """

@@ -44,7 +44,7 @@ _CACHED_LENGTH = 32
 class _Quantity(Struct, frozen=True, gc=False):
     """A number ``unscaled * 10**exponent``, not normalised.
 
-    So it overflows like upstream's: ``100E`` is 100 * 10**18, and its value is 0.
+    Without normalisation it overflows like upstream's: ``100E`` is 100 * 10**18, and its value is 0.
 
     Attributes:
         wide: True for upstream's arbitrary-precision form.

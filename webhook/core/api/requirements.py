@@ -160,7 +160,7 @@ def parse_integer(text: str) -> int | None:
 
 
 def is_beyond(operator: str, label: str | None, bound: str) -> bool:
-    """Whether a label is an integer beyond the bound, by Gt or Lt. Source: labels/selector.go ``Matches``."""
+    """Whether a label is an integer above (Gt) or below (Lt) the bound. Source: labels/selector.go ``Matches``."""
     value, limit = parse_integer(label or ""), parse_integer(bound)
     if value is None or limit is None:
         return False

@@ -125,7 +125,7 @@ def _cpu_and_memory(amounts: _Amounts) -> tuple[int, int]:
 
 
 def _resizing(pod: Pod) -> bool:
-    """Whether the status reports resources. Only then can they differ from the spec."""
+    """Whether the pod's status reports resources. Without a report, only the spec's requests count."""
     status = pod.status
     if status is None:
         return False
@@ -164,7 +164,7 @@ def _resized_amounts(pod: Pod, version: KubernetesVersion, assumed: Mapping[str,
 
 
 def _resized_one_by_one(pod: Pod, version: KubernetesVersion, assumed: Mapping[str, int]) -> _Amounts:
-    """Take the largest per container, for containers with resources in their status.
+    """Sum up the largest of spec, allocated and actual amounts of each container with reported resources.
 
     Source: resource/helpers.go ``AggregateContainerRequests``, ``determineEffectiveRequests`` of 1.36.
     """
@@ -202,7 +202,7 @@ def _largest(*lists: ResourceList) -> ResourceList:
 
 
 def _measured(pod: Pod, assumed: Mapping[str, int], *, infeasible: bool) -> tuple[_Amounts, _Amounts]:
-    """Sum up the allocated and the actual resources, the spec's if unreported.
+    """Return the sums of allocated and of actual resources. Unreported resources count as in the spec.
 
     Source: helpers.go ``containerAllocatedRequests``, ``containerActuatedRequests``.
     """
@@ -235,7 +235,7 @@ def container_requests(
     resources: Callable[[Container], ResourceList] | None = None,
     assumed: Mapping[str, int] = _NOTHING,
 ) -> _Amounts:
-    """Sum up containers and sidecars, raised to the need of each init container.
+    """Sum up the requests of containers and sidecars. Return at least the need of each init container.
 
     Args:
         containers: The containers, without init containers.
@@ -271,7 +271,7 @@ def container_requests(
 
 
 def allocatable_of(node: Node) -> Mapping[str, int]:
-    """Map a node's comparable resources to allocatable amounts. Source: framework/types.go ``NewResource``."""
+    """Return a node's allocatable amounts of compared resources. Source: framework/types.go ``NewResource``."""
     amounts = node.status.allocatable if node.status else None
     if not amounts:
         return {}
@@ -304,7 +304,7 @@ def is_extended(name: str) -> bool:
 
 
 def is_scalar(name: str) -> bool:
-    """Whether the scheduler compares it as a scalar resource, unlike cpu and memory.
+    """Whether the scheduler compares the resource as a scalar, unlike cpu and memory.
 
     Source: pkg/scheduler/util/utils.go ``IsScalarResourceName``.
     """
@@ -417,7 +417,7 @@ def _raise_to(total: _Amounts, other: _Amounts) -> None:
 
 
 def compare_amounts(one: ResourceList, other: ResourceList, name: str) -> int:
-    """Compare a resource in two lists: negative for less, positive for more.
+    """Compare a resource's amounts in two lists: negative if the first has less, positive if it has more.
 
     An absent resource counts as 0.
 

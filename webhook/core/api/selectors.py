@@ -53,7 +53,7 @@ class Selector(Struct, frozen=True):
         return ",".join(condition.text for condition in self.requirements)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether it selects an object with these labels. Source: labels/selector.go ``Matches``."""
+        """Whether the selector matches these labels. Source: labels/selector.go ``Matches``."""
         return not self.nothing and all(condition.matches(labels) for condition in self.requirements)
 
     def joined(self, requirements: Iterable[Requirement]) -> "Selector":

@@ -1,4 +1,4 @@
-"""The SpreadGroup resource: caps over pods of several workloads, and the plan.
+"""The SpreadGroup resource: caps on the pods of several workloads, and the controller's plan for them.
 
 Any author of objects in a namespace can write SpreadGroups. So the lists of a spec have the CRD's length limits. A
 longer list is a decoding error.
@@ -24,9 +24,9 @@ class _GroupPart(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class _ShardRule(_GroupPart, frozen=True, gc=False):
-    """The label with the shard's name, and where shards stay apart.
+    """The label that names the shard of a pod.
 
-    ``never_share`` is a topology key or ``both``.
+    No two pods of a shard share a domain of ``never_share``: a topology key, or ``both`` for zones and hosts.
     """
 
     label: str
@@ -41,13 +41,13 @@ class _Expected(_GroupPart, frozen=True, gc=False):
 
 
 class _PlanFor(_GroupPart, frozen=True, gc=False):
-    """The largest number of shards with unchanged derived fields."""
+    """The number of shards to plan for. Up to this number, a new shard changes no planned field."""
 
     shards: Int32
 
 
 class _RequiredDomains(_GroupPart, frozen=True):
-    """The only domains for the pods."""
+    """The only domains in which the group's pods may run."""
 
     topology_key: str
     values: Annotated[tuple[str, ...], Meta(max_length=64)]

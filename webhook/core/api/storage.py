@@ -185,7 +185,7 @@ class CsiNode(Named, frozen=True):
 
     @property
     def limits(self) -> Mapping[str, int]:
-        """The most volumes per driver, if limited. Source: nodevolumelimits/csi.go ``getVolumeLimits``."""
+        """The most volumes of each limited driver. Source: nodevolumelimits/csi.go ``getVolumeLimits``."""
         return {
             driver.name: driver.allocatable.count
             for driver in self.spec.drivers or ()

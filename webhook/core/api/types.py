@@ -113,7 +113,7 @@ class SpreadConstraint(ApiType, frozen=True):
 
     @property
     def hard(self) -> bool:
-        """Whether it is DoNotSchedule and filters nodes. A soft one only scores them."""
+        """Whether the constraint is DoNotSchedule and filters nodes. A soft constraint only scores nodes."""
         return self.when_unsatisfiable == DO_NOT_SCHEDULE
 
     @property
@@ -219,7 +219,7 @@ class ClaimSource(ApiType, frozen=True, gc=False):
 
 
 class EphemeralSource(ApiType, frozen=True, gc=False):
-    """An inline claim. The pod's claim has the name ``<pod>-<volume>``."""
+    """A claim template inside a volume. The resulting claim has the name ``<pod>-<volume>``."""
 
 
 class GcePersistentDisk(ApiType, frozen=True, gc=False):
@@ -289,7 +289,7 @@ class ResourceClaim(ApiType, frozen=True, gc=False):
 
 
 class PodSchedulingGroup(ApiType, frozen=True, gc=False):
-    """The PodGroup of the pod, placed as a whole."""
+    """The pod's PodGroup. The scheduler places all pods of the group or none."""
 
     pod_group_name: str | None = None
 
@@ -370,7 +370,7 @@ class PodTemplate(ApiType, frozen=True):
 
 
 class TypeMeta(ApiType, frozen=True, gc=False):
-    """The apiVersion and kind of some JSON, decoded first."""
+    """An object's apiVersion and kind. They select the decoder of the object."""
 
     api_version: str | None = None
     kind: str | None = None

@@ -48,7 +48,7 @@ class AdmissionFacts(Struct, frozen=True):
         limit_ranges: The LimitRanges of the pod's namespace.
         priority_class: The pod's PriorityClass, or the default PriorityClass.
         runtime_class: The pod's RuntimeClass. None if the pod names none.
-        unknown: The kinds of objects that the pod needs and the index lacks. They have no effect.
+        unknown: The kinds of objects that the pod needs and the index lacks. The plugins ignore them.
         missing: The kinds of objects named by the pod that do not exist in the cluster.
     """
 
@@ -175,7 +175,7 @@ def _merged(every: Sequence[Toleration]) -> tuple[Toleration, ...]:
 
 
 def _plain(one: Toleration) -> tuple[str, str, str, str, int | None]:
-    """Return the fields for a comparison. In Go, absent text is empty text."""
+    """Return a toleration's fields for comparison. Absent text becomes empty, as in Go."""
     return one.key or "", one.operator or "", one.value or "", one.effect or "", one.toleration_seconds
 
 
@@ -198,7 +198,7 @@ _NANO = 10**9  # in the unit of `_number`
 
 
 def plugin_refusals(pod: Pod, facts: AdmissionFacts, version: KubernetesVersion) -> tuple[str, ...]:
-    """Return the plugins' refusals of a pod. Empty if it is admitted, or if unknown.
+    """Return the messages of the plugins that refuse the pod. Empty if no plugin is known to refuse it.
 
     The texts are upstream's, except that quantities stay as written. The pod is as posted, with kube-apiserver's
     defaults.
@@ -325,5 +325,5 @@ def _ratio_refusals(bound_text: str, ratio: int, request: int, limit: int) -> It
 
 
 def _number(amounts: Amounts, name: str) -> int:
-    """Return the amount in billionths (10**-9). 0 if absent."""
+    """Return a resource's amount in billionths (10**-9). 0 if absent."""
     return compare_amounts(amounts, {}, name)

@@ -2,7 +2,7 @@
 
 Two decoders agree on every object accepted by both. msgspec is fast and decodes well-formed objects. If it fails,
 `go_json` follows Go's rules, which are slower and accept more. Only `go_json` checks fields missing from `api.types`.
-`decode_strictly` always uses it, and so also finds wrong types and unknown names there.
+`decode_strictly` always uses `go_json`, and so also finds wrong types and unknown names in these fields.
 
 Source: k8s.io/apimachinery runtime/serializer/json/json.go; k8s.io/apiserver endpoints/handlers/rest.go (the 400
 answer).

@@ -3,7 +3,7 @@
 Differences from other decoders:
 
     names           case-sensitive
-    null            keeps a scalar. Empties a pointer, list or map. An empty entry in a list
+    null            keeps a scalar, and empties a pointer, list or map. In a list, null becomes an empty entry
     repeated field  decoded again into the same value, so that objects and lists merge
     wrong type      decoding continues and reports the first error. A type with its own UnmarshalJSON (time, quantity)
                     ends it
@@ -299,7 +299,7 @@ class _Walk:
             self.strict[f"{what} {quote(f'{self.path()}.{name}' if self.where else name)}"] = None
 
     def value(self, node: object, target: _GoType, current: object) -> object:
-        """Decode a node into the value of an earlier field of this name. Source: json/decode.go ``value``."""
+        """Decode a JSON node. An earlier field of the same name gave ``current``. Source: json/decode.go ``value``."""
         kind = target.kind
         if kind == "pointer":
             return None if node is None else self.value(node, _resolve(target.elem, target.release), current)

@@ -1,7 +1,7 @@
 """kube-apiserver's changes to a new pod, as far as they affect the scheduler's verdict.
 
-It copies limits to missing requests, turns ports into host ports in the host network, fills in pod-level resources, and
-merges matchLabelKeys into selectors. `admission_plugins` follows the plugins in between.
+kube-apiserver copies limits to missing requests, turns ports into host ports in the host network, fills in pod-level
+resources, and merges matchLabelKeys into selectors. Admission plugins run in between (`admission_plugins`).
 
 Source: k8s.io/kubernetes pkg/apis/core/v1 defaults.go; pkg/registry/core/pod strategy.go ``PrepareForCreate``;
 pkg/api/pod util.go ``DefaultPodLevelResources``.
@@ -150,7 +150,7 @@ def _pod_level(
 def _limits_of_all(
     containers: Sequence[Container], total: Mapping[str, int], requests: Mapping[str, WrittenQuantity]
 ) -> dict[str, WrittenQuantity]:
-    """Return the sum of each limit set by all containers, but at least the request.
+    """Sum up each limit that every container sets. The sum is at least the request.
 
     Source: pkg/api/pod/util.go ``defaultPodLevelLimits``.
     """

@@ -1,8 +1,8 @@
 """kube-apiserver's validation of topologySpreadConstraints.
 
 On creation of a Pod, kube-apiserver first merges matchLabelKeys into the selectors, then validates. Templates are never
-merged. It sends warnings only without errors. Texts and order are upstream's. `api.gates` lists differences between
-releases.
+merged. kube-apiserver sends warnings only without errors. Texts and order are upstream's. `api.gates` lists differences
+between releases.
 
 Source: k8s.io/kubernetes pkg/apis/core/validation validation.go validateTopologySpreadConstraints; pkg/api/pod
 warnings.go; pkg/registry/core/pod strategy.go; k8s.io/apimachinery pkg/apis/meta/v1/validation.

@@ -108,7 +108,7 @@ class ClusterIndex(ReadOnlyIndex):
         A finished pod counts as deleted, like in the scheduler.
 
         Returns:
-            The error, if the object could not be applied. Then the index has no object of this name. Otherwise empty.
+            The error. Empty without an error. After an error the index has no object of this name.
         """
         try:
             self.change(event, value)

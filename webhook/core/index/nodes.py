@@ -59,7 +59,7 @@ class NodeView:
     def losing(self, nodes: int, taints: tuple[Taint, ...] | None = None) -> "NodeView":
         """The view after these nodes got additional ``taints``. With None, after they were deleted.
 
-        It is cached, because a scan needs the same zones many times.
+        The view is cached, because a scan needs the same zones many times.
         """
         known = self._after.get((nodes, taints))
         if known is None:

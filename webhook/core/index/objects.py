@@ -83,7 +83,7 @@ class Autoscaler(Named, frozen=True):
 
     @property
     def target(self) -> tuple[str, GroupKind, str]:
-        """Its target: namespace, kind without version, and name."""
+        """The scaled object: namespace, kind without version, and name."""
         target = self.spec.scale_target_ref
         return self.meta.namespace, (group_of(target.api_version), target.kind), target.name
 

@@ -145,7 +145,7 @@ def owner_selector(pod: PodTemplate, owner: Owner | None) -> LabelSelector | Non
 
 
 def _replaced(owner: Owner, reference: OwnerReference) -> bool:
-    """Whether the index has an earlier object of the same name."""
+    """Whether the index still has an earlier object of the owner's name, with another uid."""
     return bool(owner.meta.uid and reference.uid and owner.meta.uid != reference.uid)
 
 

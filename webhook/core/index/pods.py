@@ -69,7 +69,7 @@ class Pods(View):
         return self._ask(Pods.count, namespace, selector, terminating=terminating)
 
     def count_unspread(self, namespace: str, selector: Selector) -> int:
-        """The number of matching pods on nodes without a constraint, except terminating pods. No overlay changes it."""
+        """The number of matching scheduled pods without a constraint, except terminating pods. Overlays ignore it."""
         return self._ask(Pods.count_unspread, namespace, selector)
 
     def free_ordinal(self, namespace: str, stem: str, first: int) -> int:

@@ -1,6 +1,6 @@
 """Decode the JSON of API objects into the values that the index keeps.
 
-It keeps only fields with an effect on answers: few annotations, and no environment variables of containers.
+The index keeps only fields with an effect on answers: few annotations, and no environment variables of containers.
 """
 
 import functools

@@ -1,8 +1,8 @@
 """Query the index from a thread or process outside the event loop, with consistent answers.
 
 Reviews in the event loop read the index directly, since no event comes between their queries. A review outside sends
-each query to the loop, and events can come between two of them. If so, all its queries are repeated at once. If an
-answer changed, the object is judged again. The same answers give the same decision everywhere.
+each query to the loop, and events can come between two of them. If so, all queries of the review are repeated at once.
+If an answer changed, the object is judged again. The same answers give the same decision everywhere.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence

@@ -34,7 +34,7 @@ class PodClass(Struct, frozen=True):
 
 
 class NodeClass(Struct, frozen=True):
-    """A set of equal nodes, or a pool of nodes with a common sum of pods.
+    """A set of equal nodes, or a pool: nodes of which only the total number of pods matters.
 
     Attributes:
         size: The number of nodes. 1 for a pool.

@@ -1,17 +1,19 @@
 """Bounds on the placed pods of all orders under two crossing topology keys (see `grid`).
 
-Upper bound: Each pod raises a level by at most one. When a level rises, every line has at least the new level and at
-most its old top. `reachable_levels` only follows steps with such a state. The state with the most pods at reachable
-levels is the upper bound.
+A minimum is the global minimum of one topology key.
+
+Upper bound: Each pod raises a minimum by at most one. When a minimum rises, every line has at least the new minimum
+and at most its old top. `reachable_minima` only follows steps with such a state. The state with the most pods at
+reachable minima is the upper bound.
 
 Lower bound: A line at its top is blocked. An order leaves a pod over only in a stuck state: every cell is full, or its
 row or its column is blocked. `stuck_states` searches for the stuck states with the fewest pods (branch and bound, best
-first). It fixes the levels, and a row and a column at these levels. Then it decides for each row whether the row is
+first). It fixes the minima, and a row and a column at these minima. Then it decides for each row whether the row is
 blocked. A column with a cell in an open row must be blocked, or these cells must be full. Without a stuck state every
 order places all pods.
 
-No order may lead to a possible state. A stuck state is therefore a bound and not a proof. `crossing_orders` looks for
-an order to it.
+Possibly no order leads to a stuck state. It is therefore a bound and not a proof. `crossing_orders` searches for an
+order to it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,40 +23,40 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from webhook.core.placement.grid import Demand, Grid, Levels
+from webhook.core.placement.grid import Demand, Grid, Minima
 
 
-class ReachableLevels(Struct, frozen=True):
-    """The reachable levels of a grid.
+class ReachableMinima(Struct, frozen=True):
+    """The reachable global minima of a grid.
 
     Attributes:
-        before: For each reachable level, the levels one step earlier. None for the start.
-        pods: For each reachable level, the fewest and the most pods of its states.
+        before: For the reachable minima, the minima one step earlier. None for the start.
+        pods: For the reachable minima, the fewest and the most pods of their states.
     """
 
-    before: Mapping[Levels, Levels | None]
-    pods: Mapping[Levels, tuple[int, int]]
+    before: Mapping[Minima, Minima | None]
+    pods: Mapping[Minima, tuple[int, int]]
 
     @property
     def most(self) -> int:
         """An upper bound on the pods placed by any order."""
         return max((most for _, most in self.pods.values()), default=0)
 
-    def way(self, levels: Levels) -> list[Levels]:
-        """Return the levels on the way from the start to ``levels``."""
-        way, at = [levels], self.before[levels]
+    def way(self, minima: Minima) -> list[Minima]:
+        """Return the minima on the way from the start to ``minima``."""
+        way, at = [minima], self.before[minima]
         while at is not None:
             way.append(at)
             at = self.before[at]
         return way[::-1]
 
 
-def reachable_levels(grid: Grid) -> ReachableLevels | None:
-    """Find all reachable levels. None if the search takes too much work."""
-    possible = [*grid.cells], [*grid.rows.levels(grid.wanted)], [*grid.cols.levels(grid.wanted)]
+def reachable_minima(grid: Grid) -> ReachableMinima | None:
+    """Find all reachable minima. None if the search takes too much work."""
+    possible = [*grid.cells], [*grid.rows.minima(grid.wanted)], [*grid.cols.minima(grid.wanted)]
     start = possible[0][0], possible[1][0], possible[2][0]
-    before: dict[Levels, Levels | None] = {start: None}
-    left, pods = [start], dict[Levels, tuple[int, int]]()
+    before: dict[Minima, Minima | None] = {start: None}
+    left, pods = [start], dict[Minima, tuple[int, int]]()
     while left:
         at = left.pop()
         totals = grid.totals(grid.between(at, at))
@@ -63,14 +65,14 @@ def reachable_levels(grid: Grid) -> ReachableLevels | None:
         pods[at] = totals
         for rise in product((0, 1), repeat=3):
             after = at[0] + rise[0], at[1] + rise[1], at[2] + rise[2]
-            if after in before or any(level > levels[-1] for level, levels in zip(after, possible, strict=True)):
+            if after in before or any(minimum > known[-1] for minimum, known in zip(after, possible, strict=True)):
                 continue
             if grid.work < 0:
                 return None
             if grid.totals(grid.between(at, after)) is not None:
                 before[after] = at
                 left.append(after)
-    return ReachableLevels(before, pods)
+    return ReachableMinima(before, pods)
 
 
 class _StuckBound(NamedTuple):
@@ -80,11 +82,11 @@ class _StuckBound(NamedTuple):
     demand: Demand | None
 
 
-def stuck_states(grid: Grid, reached: ReachableLevels) -> Iterator[_StuckBound]:
+def stuck_states(grid: Grid, reached: ReachableMinima) -> Iterator[_StuckBound]:
     """Yield stuck states with fewer pods than wanted, the states with the fewest pods first."""
     tie = count()
-    heap: list[tuple[int, int, Levels | Demand, bool]] = [
-        (fewest, next(tie), levels, False) for levels, (fewest, _) in sorted(reached.pods.items())
+    heap: list[tuple[int, int, Minima | Demand, bool]] = [
+        (fewest, next(tie), minima, False) for minima, (fewest, _) in sorted(reached.pods.items())
     ]
     heap.sort()
     while heap and heap[0][0] < grid.wanted:
@@ -102,14 +104,14 @@ def stuck_states(grid: Grid, reached: ReachableLevels) -> Iterator[_StuckBound]:
                 heappush(heap, (totals[0], next(tie), demand, not is_open))
 
 
-def _with_holders(grid: Grid, levels: Levels) -> Iterator[Demand]:
-    """Choose a row and a column that stay at the levels.
+def _with_holders(grid: Grid, minima: Minima) -> Iterator[Demand]:
+    """Yield the demands for each choice of a row and a column that stay at the minima.
 
     Neither of them is blocked, so their common cell is full or does not exist.
     """
-    at = grid.between(levels, levels)
-    undecided = sum(1 << row for row, base in enumerate(grid.rows.base) if base < levels[1] + grid.rows.max_skew)
-    for row, column in product(grid.rows.holders(levels[1]), grid.cols.holders(levels[2])):
+    at = grid.between(minima, minima)
+    undecided = sum(1 << row for row, base in enumerate(grid.rows.base) if base < minima[1] + grid.rows.max_skew)
+    for row, column in product(grid.rows.holders(minima[1]), grid.cols.holders(minima[2])):
         low, high, tops, left = [*at.rows_low], [*at.rows_high], [*at.cols_high], undecided
         if row is not None:
             high[row] = low[row]

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from webhook.core.placement.crossing_keys import ReachableLevels, reachable_levels, stuck_states
+from webhook.core.placement.crossing_keys import ReachableMinima, reachable_minima, stuck_states
 from webhook.core.placement.game import Game, Move, State
-from webhook.core.placement.grid import Demand, Grid, Levels, Position, grid_of
+from webhook.core.placement.grid import Demand, Grid, Minima, Position, grid_of
 
 _Target = dict[Position, int]  # The new pods of each cell.
 # The sort keys of moves: the pods in its row, the pods in its column, the cells of the column.
@@ -23,7 +23,7 @@ _RANKS: tuple[Callable[[int, int, int], tuple[int, ...]], ...] = (
 
 
 _STUCK_STATES = 6  # Look for an order to this number of stuck states.
-_GOALS = 4  # Look for an order placing all pods at this number of levels, the highest first.
+_GOALS = 4  # Look for an order placing all pods at this number of minima, the highest first.
 
 
 class CrossingEnds(NamedTuple):
@@ -46,7 +46,7 @@ def crossing_ends(game: Game, *, work: int, moves: int) -> CrossingEnds | None:
     ``work`` limits the columns to check, and ``moves`` the moves in all orders together.
     """
     grid = grid_of(game, work)
-    reached = None if grid is None else reachable_levels(grid)
+    reached = None if grid is None else reachable_minima(grid)
     if grid is None or reached is None:
         return None
     wanted = game.pod_classes[0].pods
@@ -54,7 +54,7 @@ def crossing_ends(game: Game, *, work: int, moves: int) -> CrossingEnds | None:
     fewest, stuck = wanted, None
     for pods, demand in islice(stuck_states(grid, reached), _STUCK_STATES):
         fewest = min(fewest, pods)  # The first one has the fewest.
-        order = demand and orders.toward(reached.way(demand.levels), pods, demand)
+        order = demand and orders.toward(reached.way(demand.minima), pods, demand)
         if order and not game.moves(order.state):
             stuck = order
             break
@@ -65,16 +65,16 @@ def crossing_ends(game: Game, *, work: int, moves: int) -> CrossingEnds | None:
 def never_stuck(game: Game, work: int) -> bool:
     """Whether every order is known to place all pods of a game with two crossing keys."""
     grid = grid_of(game, work)
-    reached = None if grid is None else reachable_levels(grid)
+    reached = None if grid is None else reachable_minima(grid)
     return grid is not None and reached is not None and next(stuck_states(grid, reached), None) is None
 
 
-def _fits(orders: "_Orders", reached: ReachableLevels) -> bool:
+def _fits(orders: "_Orders", reached: ReachableMinima) -> bool:
     wanted = orders.grid.game.pod_classes[0].pods
-    level = orders.level()
-    if level is not None and len(level.moves) == wanted:
+    even = orders.fill_emptiest()
+    if even is not None and len(even.moves) == wanted:
         return True
-    goals = sorted((levels for levels, (low, high) in reached.pods.items() if low <= wanted <= high), reverse=True)
+    goals = sorted((minima for minima, (low, high) in reached.pods.items() if low <= wanted <= high), reverse=True)
     return any(orders.toward(reached.way(goal), wanted) is not None for goal in goals[:_GOALS])
 
 
@@ -93,14 +93,14 @@ class _Orders:
         self.grid, self.moves = grid, moves
         self._begin = _Order(grid.game.start, (), {})
 
-    def level(self) -> _Order | None:
+    def fill_emptiest(self) -> _Order | None:
         """Return the longest order found by always filling the emptiest rows or columns first."""
         host = max(self.grid.cells)
         orders = [order for rank in _RANKS if (order := self._follow(self._begin, rank, host)) is not None]
         return max(orders, key=lambda each: len(each.moves), default=None)
 
-    def toward(self, way: Sequence[Levels], pods: int, end: Demand | None = None) -> _Order | None:
-        """Find an order along these levels, to this number of pods or to a demand. None if not found."""
+    def toward(self, way: Sequence[Minima], pods: int, end: Demand | None = None) -> _Order | None:
+        """Find an order along these minima, to this number of pods or to a demand. None if not found."""
         target = None if end is None else _filled(end, pods)
         if end is not None and target is None:
             return None
@@ -144,8 +144,8 @@ class _Orders:
     ) -> _Order | None:
         """Extend the order until no move is left, or up to the pods of ``target``. None after too many moves.
 
-        Among hosts below the level ``host``, the emptiest is filled first. Above it, the fullest comes first, so that
-        another host stays at the level.
+        Among hosts below the minimum ``host``, the emptiest is filled first. Above it, the fullest comes first, so that
+        another host stays at the minimum.
         """
         grid, state, moves, there = self.grid, at.state, [*at.moves], dict(at.target)
         rows, cols = [*grid.rows.base], [*grid.cols.base]

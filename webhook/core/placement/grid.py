@@ -1,11 +1,11 @@
 """Two crossing topology keys as a grid, for example zones, and racks with nodes in several zones.
 
 The domains of the key with fewer domains are rows, the domains of the other key are columns. The nodes of a row and a
-column form a cell. A state gives each cell a number of pods. Each key has a level, its global minimum. A line (a row or
-a column) never exceeds its top: level + maxSkew, or its pods at the start if these are more.
+column form a cell. A state gives each cell a number of pods. Each key has a global minimum. A line (a row or a column)
+never exceeds its top: minimum + maxSkew, or its pods at the start if these are more.
 
-A constraint on hosts adds a third level. It bounds the cells: each host has at least the level, and at most level +
-maxSkew.
+A constraint on hosts adds a third minimum. It bounds the cells: each host has at least the minimum, and at most
+minimum + maxSkew.
 
 To fill rows, columns and cells within bounds is a transportation problem. By Hoffman's circulation theorem it has an
 integer solution if and only if the demand of each set of rows fits (`Grid.totals`). With many rows only some sets are
@@ -24,10 +24,10 @@ from webhook.core.placement.game import Game
 from webhook.core.placement.pod_limits import DomainSpread, SpreadLimit
 
 _UNWEIGHTED = (1,)  # The constraint counts the pods.
-_MOST_PODS = 20_000  # More pods have too many levels.
+_MOST_PODS = 20_000  # More pods have too many global minima.
 _ALL_SETS = 8  # Up to this number of rows, every set of rows is checked.
 Position = tuple[int, int]  # The row and the column of a cell.
-Levels = tuple[int, int, int]  # The levels of hosts, rows and columns.
+Minima = tuple[int, int, int]  # The global minima of hosts, rows and columns.
 
 
 class _Sums(dict[int, int]):
@@ -49,7 +49,7 @@ class _GridKey(Struct, frozen=True):
     Attributes:
         base: The pods at the start in each domain with an open node.
         max_skew: The maxSkew of the constraint.
-        enough: Whether there are at least minDomains domains. If not, the level stays 0.
+        enough: Whether there are at least minDomains domains. If not, the minimum stays 0.
         floor: The lowest count of the eligible domains without an open node.
     """
 
@@ -58,27 +58,27 @@ class _GridKey(Struct, frozen=True):
     enough: bool
     floor: int | None
 
-    def levels(self, pods: int) -> Iterator[int]:
-        """The levels reachable with this number of new pods, the lowest first."""
-        level = min(self.base if self.floor is None else (*self.base, self.floor)) if self.enough else 0
-        yield level
-        while self.enough and level != self.floor and sum(self.lows(level + 1)) <= pods:
-            level += 1
-            yield level
+    def minima(self, pods: int) -> Iterator[int]:
+        """The global minima reachable with this number of new pods, the lowest first."""
+        minimum = min(self.base if self.floor is None else (*self.base, self.floor)) if self.enough else 0
+        yield minimum
+        while self.enough and minimum != self.floor and sum(self.lows(minimum + 1)) <= pods:
+            minimum += 1
+            yield minimum
 
-    def lows(self, level: int) -> list[int]:
-        """The fewest new pods of each domain at this level."""
-        return [max(0, level - pods) for pods in self.base] if self.enough else [0] * len(self.base)
+    def lows(self, minimum: int) -> list[int]:
+        """The fewest new pods of each domain at this minimum."""
+        return [max(0, minimum - pods) for pods in self.base] if self.enough else [0] * len(self.base)
 
-    def tops(self, level: int) -> list[int]:
-        """The most new pods of each domain at this level."""
-        return [max(0, level + self.max_skew - pods) for pods in self.base]
+    def tops(self, minimum: int) -> list[int]:
+        """The most new pods of each domain at this minimum."""
+        return [max(0, minimum + self.max_skew - pods) for pods in self.base]
 
-    def holders(self, level: int) -> Sequence[int | None]:
-        """The domains that can hold the minimum at this level. A single None if a closed domain holds it."""
-        if not self.enough or self.floor == level:
+    def holders(self, minimum: int) -> Sequence[int | None]:
+        """The domains that can have the fewest pods at this minimum. A single None if a closed domain has."""
+        if not self.enough or self.floor == minimum:
             return [None]
-        return [number for number, pods in enumerate(self.base) if pods <= level]
+        return [number for number, pods in enumerate(self.base) if pods <= minimum]
 
 
 class _Hosts(NamedTuple):
@@ -90,7 +90,7 @@ class _Hosts(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """The bounds of the cells at a level of hosts. Sets of cells have a bit for each row.
+    """The bounds of the cells at a global minimum of hosts. Sets of cells have a bit for each row.
 
     Attributes:
         most: By column, the most pods in each set of its cells.
@@ -123,7 +123,7 @@ class Demand(NamedTuple):
     rows_high: Sequence[int]
     cols_low: Sequence[int]
     cols_high: Sequence[int]
-    levels: Levels = (0, 0, 0)
+    minima: Minima = (0, 0, 0)
     blocked: Sequence[int] = ()
     open: int = 0
     undecided: int = 0
@@ -136,7 +136,7 @@ class Grid:
     Attributes:
         work: The columns that may still be checked before the answer is unknown.
         at: The cell of each open node class.
-        cells: All cells by level of hosts.
+        cells: All cells by global minimum of hosts.
     """
 
     def __init__(self, game: Game, keys: Sequence[_GridKey], at: Mapping[int, Position], *, work: int) -> None:
@@ -155,7 +155,7 @@ class Grid:
         few = len(self.rows.base) <= _ALL_SETS
         ones = [1 << number for number in range(len(self.rows.base))]
         self.sets = range(self.every + 1) if few else [0, self.every, *ones, *(self.every ^ row for row in ones)]
-        self.cells = self._levels_of_hosts()
+        self.cells = self._minima_of_hosts()
 
     def held(self, number: int) -> int:
         """Return the pods on a node of a class at the start, counted by the constraint on hosts."""
@@ -166,25 +166,25 @@ class Grid:
         """The number of cells in each column."""
         return Counter(column for _, column in self._hosts)
 
-    def _levels_of_hosts(self) -> dict[int, _Cells]:
-        """The cells for each reachable level of hosts, the lowest level first."""
+    def _minima_of_hosts(self) -> dict[int, _Cells]:
+        """The cells for each reachable minimum of hosts, the lowest minimum first."""
         if self._limit is None:
             return {0: self._cells(0, None)}
         floor = self.game.node_spreads[self._limit.spread].floor
         counts = [host.held for hosts in self._hosts.values() for host in hosts]
-        level, cells_by_level = min(counts if floor is None else [*counts, floor]), dict[int, _Cells]()
-        while self._reaches(level) and (not cells_by_level or level - 1 != floor):
-            cells = cells_by_level[level] = self._cells(level, floor)
+        minimum, cells_by_minimum = min(counts if floor is None else [*counts, floor]), dict[int, _Cells]()
+        while self._reaches(minimum) and (not cells_by_minimum or minimum - 1 != floor):
+            cells = cells_by_minimum[minimum] = self._cells(minimum, floor)
             if sum(sums[self.every] for sums in cells.least) > self.wanted:
                 break
-            level += 1
-        return cells_by_level
+            minimum += 1
+        return cells_by_minimum
 
-    def _reaches(self, level: int) -> bool:
+    def _reaches(self, minimum: int) -> bool:
         every = [host for hosts in self._hosts.values() for host in hosts]
-        return all(host.room is None or host.held + host.room >= level for host in every)
+        return all(host.room is None or host.held + host.room >= minimum for host in every)
 
-    def _cells(self, level: int, floor: int | None) -> _Cells:
+    def _cells(self, minimum: int, floor: int | None) -> _Cells:
         columns, rows = range(len(self.cols.base)), range(len(self.rows.base))
         most, least = ([[0 for _ in rows] for _ in columns] for _ in range(2))
         every, gaps = 0, list[int]()
@@ -192,17 +192,17 @@ class Grid:
             for held, room, many in hosts:
                 low, top = 0, self.wanted if room is None else room
                 if self._limit is not None:
-                    low, top = max(0, level - held), min(top, max(0, level + self._limit.over + 1 - held))
-                    gaps += [top - low] * (held <= level)
+                    low, top = max(0, minimum - held), min(top, max(0, minimum + self._limit.over + 1 - held))
+                    gaps += [top - low] * (held <= minimum)
                 every += many * top
                 most[column][row] += min(self.wanted, many * top)
                 least[column][row] += many * low
-        # Some host stays at the level.
-        held_anyway = self._limit is None or floor == level
+        # Some host stays at the minimum.
+        held_anyway = self._limit is None or floor == minimum
         return _Cells([*map(_Sums, most)], [*map(_Sums, least)], every if held_anyway else every - min(gaps, default=0))
 
-    def between(self, before: Levels, after: Levels) -> Demand:
-        """Return the bounds at the levels ``after``, without exceeding the tops of the levels ``before``."""
+    def between(self, before: Minima, after: Minima) -> Demand:
+        """Return the bounds at the minima ``after``, without exceeding the tops of the minima ``before``."""
         low, high, tops = self.cells[after[0]], self.cells[before[0]], self.cols.tops(before[2])
         return Demand(
             cells=_Cells(high.most, low.least, high.every),
@@ -210,7 +210,7 @@ class Grid:
             rows_high=self.rows.tops(before[1]),
             cols_low=self.cols.lows(after[2]),
             cols_high=tops,
-            levels=after,
+            minima=after,
             blocked=tops,
         )
 

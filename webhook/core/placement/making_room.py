@@ -155,10 +155,12 @@ class _PodPlacer:
 
 _FitsInCluster = Callable[[ReadOnlyIndex], bool]
 
-_MIXED = 2  # The most nodes to try in every mix of domains.
-_ONE_BY_ONE = 12  # Up to this number of nodes, every number is tried.
-_MOST_DOMAINS = 4  # The domains to try, those with the fewest nodes first.
-_MOST_CLASSES = 2  # The kinds of nodes to try, the most common first.
+# Each choice of nodes costs a simulation, so only likely answers are tried.
+# The most nodes to try in every mix of domains. With 4 domains, 2 nodes have 10 mixes, and 3 would have 20 more.
+_MIXED = 2
+_ONE_BY_ONE = 12  # Up to this number of nodes, every number is tried: 3 nodes in each of 4 domains.
+_MOST_DOMAINS = 4  # The domains to try, those with the fewest nodes first. Regions have three or four zones.
+_MOST_CLASSES = 2  # The kinds of nodes to try, the most common first. Other kinds are rarely in every zone.
 _Where = Mapping[str, str]  # The labels of one domain per constraint.
 
 

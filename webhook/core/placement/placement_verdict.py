@@ -81,7 +81,7 @@ class Simulation(PlacedPods, frozen=True):
         witness: The shortest known order that leaves a pod without a node.
         placed: By batch, the placed pods at the end of the witness.
         ends: The placed pods by batch at every possible end. Empty if some are unknown.
-        skew: The worst skew of a rolling update (`worst_skew`). None for pods with names, and if unknown.
+        skew: The worst skew of a rolling update (`worst_skew`). None for a StatefulSet, and if unknown.
     """
 
     stuck: float | None = None

@@ -16,7 +16,7 @@ from webhook.core.placement.pod_limits import Pods
 
 
 class _End(Struct, frozen=True):
-    """A terminal state, and the moves to it. ``done`` is whether all pods are placed and all replaced pods gone."""
+    """A terminal state, and the moves from the start. ``done`` if all pods are placed and all replaced pods gone."""
 
     placed: Pods
     done: bool
@@ -135,7 +135,8 @@ def _counts(game: Game, pod_class: int, state: State) -> Iterator[list[int]]:
         yield on_nodes
 
 
-# Swap equal pod classes in every order, up to this number of orders.
+# Swap equal pod classes in every order, up to this number of orders: all orders of four classes (4!). Each state is
+# rewritten in every order, so more orders cost more time than the states they save.
 _MAX_ORDERS = 24
 
 _Domains = Sequence[tuple[int, tuple[int, ...]]]  # Equal domains share a number. Each has its node classes.

@@ -95,9 +95,9 @@ def take(
 
 
 def take_lasting(index: ReadOnlyIndex, pod: Pod) -> Problem:
-    """Copy the facts as `take` does, without facts that change with every pod.
+    """Copy the facts as `take` does, except soft constraints, free resources and nominated pods.
 
-    These are soft constraints, free resources and nominated pods.
+    These change with every pod.
     """
     return _take(index, pod, SYSTEM_DEFAULTS, None, lasting=True)
 
@@ -141,7 +141,7 @@ def _take(
 
 
 def _without_ignored(request: PodRequest, profile: SchedulerProfile) -> PodRequest:
-    """Source: noderesources/fit.go ``fitsRequest``, ignoredResources and ignoredResourceGroups."""
+    """Drop the resources ignored by the profile. Source: noderesources/fit.go ``fitsRequest``."""
     kept = tuple(
         (name, amount)
         for name, amount in request.amounts

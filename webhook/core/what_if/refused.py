@@ -33,7 +33,7 @@ class Refused(Struct, frozen=True, kw_only=True):
 
 
 def refused(coming: ComingPod) -> tuple[Refused, ...]:
-    """kube-apiserver's errors for a coming pod. Empty if it accepts the pod."""
+    """kube-apiserver's errors for the next pod of a template. Empty if it accepts the pod."""
     workload, template, within = coming.source.workload, coming.source.template, coming.within
     posted = Pod(metadata=coming.sent.metadata, spec=coming.sent.spec)
     title, path = _title(workload, template), f"{template.path}spec"

@@ -16,7 +16,7 @@ from webhook.core.workloads.workload import namespace_of, selector_of
 
 
 class ReplicatedSource(PodSource, frozen=True, kw_only=True):
-    """A pod source with its number of pods.
+    """A pod template of a workload, with the number of pods to simulate.
 
     Attributes:
         title: Its name in messages.

@@ -86,7 +86,7 @@ def workload_of_other_pods(pods: OtherPods, within: Context) -> SimulatedWorkloa
 
 
 def rebuilt(workload: SimulatedWorkload, within: Context) -> SimulatedWorkload:
-    """Return the same workload for another cluster."""
+    """Return the workload as it is in another state of the cluster."""
     if workload.source is not None:
         return simulated_workload(workload.source, within, rollout=workload.rollout is not None)
     batches = tuple(replace(batch, problem=problem_of(batch.problem.pod, within)) for batch in workload.batches)

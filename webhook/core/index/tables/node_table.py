@@ -125,7 +125,7 @@ class NodeTable(Nodes):
         self.release(slot)
 
     def slot(self, name: str) -> int:
-        """The slot of the node with this name, which can be a future node."""
+        """The slot of the node with this name. The node may not exist yet."""
         slot = self._slots.get(name)
         if slot is None:
             slot = self._slots[name] = self._free_slot()

@@ -243,7 +243,7 @@ class NamespacePods:
             self.add(name, record)
 
     def matching(self, requirements: Requirements) -> Collection[_PodGroup]:
-        """The groups that meet all requirements. None may be about the value of a many-valued key."""
+        """The groups that meet all requirements. No requirement may be about the value of a many-valued key."""
         # Start from the positive requirement with the fewest groups, then apply the others to these groups.
         chosen, size = None, len(self.groups) + 1
         for requirement in requirements:
@@ -408,7 +408,7 @@ def _meets(group: _PodGroup, requirements: Requirements) -> bool:
 
 
 def _short(requirements: Requirements) -> bool:
-    """Whether the selector has a usual length."""
+    """Whether the selector is short enough to keep its counts."""
     values = sum(1 + len(requirement.values) for requirement in requirements)
     return (
         values <= _KEPT_VALUES

@@ -87,7 +87,7 @@ def discard(members: set[_Value], member: _Value) -> None:
 def shared(text: str) -> str:
     """Return the same object for equal texts, if used recently.
 
-    Unlike ``sys.intern``, which keeps every text forever in some versions of Python.
+    ``sys.intern`` keeps every text forever in some versions of Python.
     """
     return _shared(text) if len(text) <= _LONGEST_SHARED else text
 

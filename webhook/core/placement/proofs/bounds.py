@@ -85,12 +85,12 @@ def addable_pinned(homes: Sequence[PinnedDomain], limit: SkewLimit, free: int) -
 
     ``homes`` are all eligible domains. ``free`` is the number of pods for any open domain.
     """
-    level = 0
+    minimum = 0
     if limit.enough and homes:
-        level = min(home.pods for home in homes)
-        while _reaches(homes, level + 1, free):
-            level += 1
-    top = level + limit.max_skew
+        minimum = min(home.pods for home in homes)
+        while _reaches(homes, minimum + 1, free):
+            minimum += 1
+    top = minimum + limit.max_skew
     pinned = rest = 0
     for home in homes:
         if home.is_open:
@@ -100,11 +100,11 @@ def addable_pinned(homes: Sequence[PinnedDomain], limit: SkewLimit, free: int) -
     return pinned + min(free, rest)
 
 
-def _reaches(homes: Sequence[PinnedDomain], level: int, free: int) -> bool:
-    if any(home.pods < level and not home.is_open for home in homes):
+def _reaches(homes: Sequence[PinnedDomain], minimum: int, free: int) -> bool:
+    if any(home.pods < minimum and not home.is_open for home in homes):
         return False
     # Pinned pods fill their own domains. Free pods have to supply the rest.
-    return sum(max(0, level - home.pods - home.pinned) for home in homes) <= free
+    return sum(max(0, minimum - home.pods - home.pinned) for home in homes) <= free
 
 
 @lru_cache(maxsize=1024)  # Zones differ by their names more than by these numbers.
@@ -127,27 +127,27 @@ def stranded(replicas: int, max_skew: int, staying: int, lost: int, *, pinned: b
     most = 0 if pinned else replicas // domains
     if min(max_skew, most) > MAX_PODS_ON_A_HOST:
         return 0
-    # With a minimum of ``level``, the lost domains had at least level * lost pods. They also had all pods beyond the
-    # room of the staying domains, replicas - (level + maxSkew) * staying. Above maxSkew, the loss is smallest where
-    # both numbers are equal. Levels up to maxSkew are all tried.
+    # The lost domains had at least minimum * lost pods. They also had all pods beyond the room of the staying domains,
+    # replicas - (minimum + maxSkew) * staying. Above maxSkew, the loss is smallest where both numbers are equal. Minima
+    # up to maxSkew are all tried.
     equal = (replicas - max_skew * staying) // domains
-    minima = {*range(min(max_skew, most) + 1), *(level for level in (equal, equal + 1, most) if level <= most)}
+    minima = {*range(min(max_skew, most) + 1), *(minimum for minimum in (equal, equal + 1, most) if minimum <= most)}
     waiting = [
-        replicas - _left(replicas, level, max_skew, staying, lost)
-        for level in minima
-        if replicas <= (level + max_skew) * domains
+        replicas - _left(replicas, minimum, max_skew, staying, lost)
+        for minimum in minima
+        if replicas <= (minimum + max_skew) * domains
     ]
     return max(0, min(waiting, default=0))
 
 
-def _left(replicas: int, level: int, max_skew: int, staying: int, lost: int) -> int:
-    """Return the most pods that can run after the loss, with replacements, if the global minimum was ``level``."""
-    survivors = replicas - max(level * lost, replicas - (level + max_skew) * staying)
-    if level >= max_skew:
+def _left(replicas: int, minimum: int, max_skew: int, staying: int, lost: int) -> int:
+    """Return the most pods that can run after the loss, with replacements, if the global minimum was ``minimum``."""
+    survivors = replicas - max(minimum * lost, replicas - (minimum + max_skew) * staying)
+    if minimum >= max_skew:
         return survivors
     # With a minimum of 0, a domain takes replacements up to maxSkew. The best case is the most uneven: as many domains
     # as possible are above maxSkew already, and the others have as few pods as possible.
-    full, rest = divmod(survivors - level * staying, max_skew)
+    full, rest = divmod(survivors - minimum * staying, max_skew)
     if full >= staying:
         return survivors
-    return full * (level + max_skew) + (staying - full - 1) * max_skew + max(level + rest, max_skew)
+    return full * (minimum + max_skew) + (staying - full - 1) * max_skew + max(minimum + rest, max_skew)

@@ -1,4 +1,4 @@
-"""The room of each hard constraint: its domains, their counts and open nodes."""
+"""How many pods each hard constraint admits: its domains, their pods and open nodes."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         domains: The domains of the constraint.
         open: The candidate nodes with the keys of all constraints.
         apart: Topology keys of anti-affinity. No two of the pods may share a domain of these.
-        unsteady: Whether some nodes only count once they are back. No number is exact until then.
+        unsteady: Whether the constraint will count nodes that are briefly away. No number is exact until their return.
     """
 
     hard: CountedConstraint

@@ -48,7 +48,7 @@ class StartState(Struct, frozen=True):
 
     Attributes:
         places: The facts about the workload.
-        here: The nodes. None if no proof is possible.
+        here: The candidate nodes. None if no proof is possible.
         anew: Whether all pods are placed from scratch. If false, new pods join the running pods.
         rooms: The room of the pod's own constraints on these nodes. Empty if unknown.
     """

@@ -37,9 +37,9 @@ def ends_on_hosts(
 ) -> PossibleEnds | None:
     """Return the possible ends under a constraint on zones and a constraint on hosts.
 
-    Some of these ends may be unreachable. The minimum over hosts rises level by level. At the end each host of a zone
-    is full or maxSkew above the minimum, or the zone is maxSkew above the minimum over zones. The former holds for the
-    zone with the fewest pods, so the level determines the pods of each zone. The next level requires that zones can
+    Some of these ends may be unreachable. The minimum over hosts rises one by one. At the end each host of a zone is
+    full or maxSkew above the minimum, or the zone is maxSkew above the minimum over zones. The former holds for the
+    zone with the fewest pods, so the minimum determines the pods of each zone. The next minimum requires that zones can
     take all pods up to it.
 
     Args:
@@ -52,26 +52,26 @@ def ends_on_hosts(
     Returns:
         The ends. None if hosts would take more pods than the proof tries.
     """
-    level = min((cell.pods for zone in zones for cell in zone.hosts), default=0)
+    minimum = min((cell.pods for zone in zones for cell in zone.hosts), default=0)
     most = [_UNLIMITED if cell.room is None else cell.pods + cell.room for zone in zones for cell in zone.hosts]
     highest, stuck = min(most, default=0), list[int]()
     if floor is not None:
-        level, highest = min(level, floor) if most else floor, min(highest, floor) if most else floor
+        minimum, highest = min(minimum, floor) if most else floor, min(highest, floor) if most else floor
     for _ in range(MAX_PODS_ON_A_HOST):
-        rooms = [_below(zone, level + max_skew) for zone in zones]
+        rooms = [_below(zone, minimum + max_skew) for zone in zones]
         filled = (zone.pods + room for zone, room in zip(zones, rooms, strict=True))
         # The zone with the least room holds down the minimum, and with it every other zone.
         top = (min(filled, default=0) if of_zones.enough else 0) + of_zones.max_skew
         gains = [min(room, max(0, top - zone.pods)) for zone, room in zip(zones, rooms, strict=True)]
         if sum(gains) >= wanted:
             return PossibleEnds(tuple(stuck), fits=True)
-        if floor == level or any(
-            gain <= room - _least_gap(zone, level, max_skew)
+        if floor == minimum or any(
+            gain <= room - _least_gap(zone, minimum, max_skew)
             for zone, room, gain in zip(zones, rooms, gains, strict=True)
         ):
             stuck.append(sum(gains))
-        level += 1
-        if level > highest or any(_below(zone, level) > gain for zone, gain in zip(zones, gains, strict=True)):
+        minimum += 1
+        if minimum > highest or any(_below(zone, minimum) > gain for zone, gain in zip(zones, gains, strict=True)):
             return PossibleEnds(tuple(stuck) or (0,), fits=False)
     return None
 
@@ -84,25 +84,25 @@ def addable_on_hosts(
     return None if ends is None or ends.fits else ends.stuck[-1]
 
 
-def _below(zone: Zone, level: int) -> int:
-    """Return how many pods the zone needs until each of its hosts is full or at the level."""
+def _below(zone: Zone, minimum: int) -> int:
+    """Return how many pods the zone needs until each of its hosts is full or at the minimum."""
     return sum(
-        hosts * (level - cell.pods if cell.room is None else min(level - cell.pods, cell.room))
+        hosts * (minimum - cell.pods if cell.room is None else min(minimum - cell.pods, cell.room))
         for cell, hosts in zone.hosts.items()
-        if cell.pods < level
+        if cell.pods < minimum
     )
 
 
-def _least_gap(zone: Zone, level: int, max_skew: int) -> int:
-    """Return the fewest pods by which the zone stays below its maximum if one host stays at ``level``.
+def _least_gap(zone: Zone, minimum: int, max_skew: int) -> int:
+    """Return the fewest pods by which the zone stays below its maximum if one host stays at ``minimum``.
 
-    At the zone's maximum, each host is full or has ``level + max_skew`` pods.
+    At the zone's maximum, each host is full or has ``minimum + max_skew`` pods.
     """
     return min(
         (
-            max_skew if cell.room is None else min(max_skew, cell.pods + cell.room - level)
+            max_skew if cell.room is None else min(max_skew, cell.pods + cell.room - minimum)
             for cell in zone.hosts
-            if cell.pods <= level
+            if cell.pods <= minimum
         ),
         default=_UNLIMITED,
     )

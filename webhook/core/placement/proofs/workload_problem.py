@@ -269,7 +269,7 @@ def _rejected(result: PluginResult, asked: int) -> int:
 
 
 def _outcomes(result: PluginResult, asked: int) -> Iterable[StatusOfNodes]:
-    """Return the nodes rejected by a plugin. None if PreFilter failed, for example for unknown claims."""
+    """Return the nodes rejected by a plugin's Filter. Empty if PreFilter failed, for example for unknown claims."""
     return () if result.filter is None else result.filter(asked)
 
 

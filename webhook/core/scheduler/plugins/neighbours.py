@@ -78,7 +78,7 @@ def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
 def _resolved(
     terms: Iterable[PodAffinityTerm] | None, namespace: str, kind: str, faults: list[tuple[str, SelectorError]]
 ) -> tuple[Term, ...]:
-    """Source: framework/types.go ``Update``; kube-scheduler framework/types.go ``GetAffinityTerms``."""
+    """Resolve terms. Invalid terms are added to ``faults``. Source: framework/types.go ``GetAffinityTerms``."""
     try:
         return tuple(resolve_term(term, namespace) for term in terms or ())
     except SelectorError as error:

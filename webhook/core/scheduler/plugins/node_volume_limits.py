@@ -256,7 +256,7 @@ def _driver_of_class(storage_class: StorageClass | None, *, migrates: bool) -> s
 
 
 def _driver_of_volume(volume: PersistentVolume, *, migrates: bool) -> tuple[str, str]:
-    """Source: csi.go ``getCSIDriverInfo``; csi-translation-lib translate.go ``TranslateInTreePVToCSI``."""
+    """Return a volume's CSI driver and handle. Source: csi.go ``getCSIDriverInfo``."""
     csi = volume.spec.csi
     if csi is not None:
         return csi.driver, csi.volume_handle
