@@ -49,7 +49,7 @@ from webhook.core.workloads.labels_at_creation import (
 )
 from webhook.core.workloads.workload import Template, Workload
 
-_MOST_ORDINALS = 256  # pods of a StatefulSet to look up by name
+_MOST_ORDINALS = 256  # The most pods of a StatefulSet to look up by name.
 
 
 class PodSource(Struct, frozen=True, kw_only=True):

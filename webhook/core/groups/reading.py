@@ -21,7 +21,7 @@ from webhook.core.text import one_line
 
 _BOTH = "both"
 _MOST_SHARDS = 200  # A plan covers at most 400 pods, and a shard has a master and a replica.
-_MOST_PODS = 20  # per shard
+_MOST_PODS = 20  # The most pods of a shard. A shard has a master and a few replicas.
 _SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})", re.ASCII)
 _WORDS = re.compile(r"[^\s,\[\]\"']+")
 # The ConfigMap's keys.

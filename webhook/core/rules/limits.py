@@ -30,8 +30,8 @@ from webhook.core.budget import Missing, Reason
 from webhook.core.workloads.workload import Workload
 
 # Limits of a template. Unit: fields.
-_MAX_COUNTED_TERMS = 16  # pods are counted for each
-_MAX_RESOURCES = 32  # this and the next two are looked up on every node
+_MAX_COUNTED_TERMS = 16  # Constraints and affinity terms: the pods are counted for each.
+_MAX_RESOURCES = 32  # Looked up on every node, as are the next two.
 _MAX_NODE_REQUIREMENTS = 128
 _MAX_TOLERATIONS = 128
 _MAX_LABEL_REQUIREMENTS = 256  # each is compared with the labels of every group of equal pods

@@ -30,7 +30,7 @@ from webhook.core.workloads.workload import Workload, compiled, namespace_of, se
 
 # Above this number, empty domains are not listed. Such domains are hosts, and thousands of workloads have them.
 _MOST_LISTED = 100
-_NAME_CHARS = 60  # of a domain, in a line of text
+_NAME_CHARS = 60  # The most characters of a domain's name in a line of text.
 # A text with more domains only has their extremes.
 _MOST_DOMAINS = 6
 

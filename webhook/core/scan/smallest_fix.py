@@ -22,7 +22,7 @@ from webhook.core.yaml_text import block_lines, plain
 
 # Paths with steps that need no quotes. A change inside a list shows the whole list.
 _PLAIN_PATH = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*", re.ASCII)
-_MOST_CHARS = 500  # of a fix in words, which may contain text from the object
+_MOST_CHARS = 500  # The most characters of a fix in words, because it may contain text from the object.
 
 
 def fix_for_pending(explanation: Explanation, key: ObjectKey, raw: object, index: ReadOnlyIndex) -> SmallestFix | None:

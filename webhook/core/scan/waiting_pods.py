@@ -16,7 +16,7 @@ from webhook.core.what_if.pods_to_explain import is_foreign
 
 # Different pods of one workload to explain. Most pods of a template are equal and share one answer.
 _MOST_DIFFERENT = 16
-_MOST_NAMED = 10  # of one workload, the oldest pods
+_MOST_NAMED = 10  # The most pods of a workload listed by name, the oldest first.
 
 
 class WaitingPods(Struct, frozen=True, kw_only=True):

@@ -79,7 +79,7 @@ def job_of(workload: Workload) -> tuple[str, str]:
     return name_of(workload), workload.meta.uid or placeholder(workload, "uid")
 
 
-_MAX_ORDINALS = 64  # ordinals compared with a selector; a different one shows up among these
+_MAX_ORDINALS = 64  # The most ordinals to compare with a selector. A mismatch shows among the first.
 
 
 def known_label_values(workload: Workload, key: str) -> tuple[str, ...] | None:

@@ -5,7 +5,7 @@ from webhook.core.workloads.workload import Strategy
 
 # kube-apiserver's defaults for a Deployment.
 DEFAULT_SURGE: IntOrText = "25%"
-_MAX_DIGITS = 5  # of a percentage
+_MAX_DIGITS = 5  # No sensible percentage is longer, and the author chooses the length.
 _DEFAULT = "25%"  # also for maxUnavailable
 
 

@@ -47,9 +47,9 @@ from webhook.core.text import one_line, plural, together
 # Every user with permission to create a group triggers a plan. With more pods it would take minutes. Known groups are
 # smaller.
 MOST_PODS_PLANNED = 400
-_MOST_PODS_SEARCHED = 40  # a search takes some seconds at most
-_MOST_NAMES = 20
-_MOST_MESSAGE = 1000  # characters
+_MOST_PODS_SEARCHED = 40  # With at most so many pods, a search takes some seconds.
+_MOST_NAMES = 20  # The most pods named in the status. The count has the others.
+_MOST_MESSAGE = 1000  # The most characters of a condition's message, for kubectl describe.
 _YES, _NO, _UNKNOWN = "True", "False", "Unknown"
 _KIND = "StatefulSet"  # the default for a shard without a workload
 _PROOFS = {

@@ -17,8 +17,8 @@ from webhook.core.index.label_column import Column
 from webhook.core.index.nodes import NodeView
 from webhook.core.text import one_line, plural
 
-_MOST_DOMAINS = 20  # listed domains, the fullest first
-_MOST_MOVES = 10  # listed moves
+_MOST_DOMAINS = 20  # The most domains listed in the status, the fullest first.
+_MOST_MOVES = 10  # The most moves listed in the status. Later moves depend on the first.
 
 
 class CapUsage(Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from webhook.core.workloads.workload import ClaimTemplates, Workload
 from webhook.core.yaml_text import plain
 
 _NO_CLAIMS = ClaimTemplates(())
-_NAMES = 6
+_NAMES = 6  # The most names in one message, to keep it on one line.
 
 
 class GroupMember(Struct, frozen=True, kw_only=True):

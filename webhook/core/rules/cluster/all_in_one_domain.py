@@ -36,7 +36,7 @@ from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.workload import Template, namespace_of
 
-_FEWEST = 2  # pods that could be apart, and domains to be apart in
+_FEWEST = 2  # A single pod, or pods with a single domain, cannot be in several domains.
 _NOUNS = {HOSTNAME: "node", ZONE: "zone"}
 _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
 # Each pod of a StatefulSet with volumes needs its own dry run.

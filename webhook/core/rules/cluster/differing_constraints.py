@@ -24,8 +24,8 @@ from webhook.core.workloads.controller_labels import may_be_added, may_be_added_
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.workload import Template
 
-_OWNERS = ("deployments", "statefulsets")  # of others there are few, and many clusters have none
-_KEY_CHARS = 32  # of a key of the users' own, so that two of them leave room in a warning of 120
+_OWNERS = ("deployments", "statefulsets")  # Other kinds are rare, and many clusters do not have them.
+_KEY_CHARS = 32  # The most characters of a custom key. Two keys then fit into a warning of 120 characters.
 _Late = Callable[[str], bool]  # whether the pods may get a label that their template does not have
 
 

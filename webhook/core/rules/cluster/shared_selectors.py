@@ -40,7 +40,7 @@ from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import REVISION_LABELS, group_kind, traits
 from webhook.core.workloads.workload import Workload, compiled, namespace_of
 
-_NAMED = 2  # of the other workloads: of usual length, two names fit into a warning of 120 characters
+_NAMED = 2  # The most workloads named. Two names of usual length fit into a warning of 120 characters.
 
 
 class _Other(Struct, frozen=True):

@@ -30,7 +30,7 @@ from webhook.core.yaml_text import one_field
 _REVISION_OF_NAME = Reason(
     f"hash of the template (with it the label controller-revision-hash may exceed {MAX_LABEL_VALUE_BYTES} bytes)"
 )
-_HASH = 10  # digits of the largest
+_HASH = 10  # The most characters of a revision hash: the digits of the largest 32-bit number.
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:

@@ -35,15 +35,15 @@ from webhook.core.yaml_text import flow
 
 _FIELDS = ("maxSkew", "topologyKey", "whenUnsatisfiable")
 _NAME = CONSTRAINTS.lower()
-_USUAL_LETTERS = 64  # of a field
-_SLIPS = 3  # letters that a misspelt name may be off; cases, hyphens and underscores do not count
+_USUAL_LETTERS = 64  # Results for shorter names are cached. Longer names are rarely repeated.
+_SLIPS = 3  # The most wrong letters of a misspelt name. Case, hyphens and underscores do not count.
 # Deeper and larger than any hand-written object. Searching this many values takes about a second.
 _MAX_LEVELS = 128
 _MAX_VALUES = 300_000
 _TOO_LARGE = Reason(f"more than {_MAX_VALUES:,} lists and mappings in an object, or {_MAX_LEVELS} levels")
-_MAX_PLACES_REPORTED = 16  # places of one object, items of a list counted once: more have one cause, a generator's
-_MAX_PLACES_NAMED = 3  # places where the constraints may belong: the nearest
-_MAX_FIX_CHARS = 500  # of a fix: a whole line of configuration, with two paths and a kind from outside
+_MAX_PLACES_REPORTED = 16  # A generator with one fault causes more. Items of a list count once.
+_MAX_PLACES_NAMED = 3  # The most places named where the constraints may belong, the nearest first.
+_MAX_FIX_CHARS = 500  # Enough for a line of configuration with two paths and a kind from the object.
 # Parts not written by the author.
 _PASSED = frozenset({("status",), ("metadata", "managedFields"), ("metadata", "annotations"), ("metadata", "labels")})
 _PATTERNS = (".kyverno.io", ".gatekeeper.sh")

@@ -27,9 +27,9 @@ _ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 _POLICIES = (HONOR, IGNORE)
 # Within this many wrong letters, hyphens and case aside, a value was meant to be the API's.
 _SLIPS = 2
-_MOST_KEYS = 64  # of one constraint; with more the fix is said in words
-_MAX_COMPARED_LETTERS = 32  # that are compared: the longest value has 14, and comparing takes time for each letter
-_MAX_REMOVED_CONSTRAINTS = 16  # constraints that one fix takes out
+_MOST_KEYS = 64  # The most matchLabelKeys of a constraint with edits. For more, the fix is an instruction.
+_MAX_COMPARED_LETTERS = 32  # The longest valid value has 14 letters, and comparing takes time for each letter.
+_MAX_REMOVED_CONSTRAINTS = 16  # The most constraints removed by a fix. For more, the fix is an instruction.
 _OPERATORS: Mapping[str, str] = {
     **dict.fromkeys(("in", "=", "==", "equal", "equals"), "In"),
     **dict.fromkeys(("notin", "!=", "notequal", "notequals"), "NotIn"),
@@ -41,8 +41,8 @@ _EXPRESSION = re.compile(r"\.matchExpressions\[(\d+)\]\.(operator|values)")
 _MISFIT = re.compile(r"json: cannot unmarshal (string|number|bool).* of type (\S+)", re.DOTALL)
 _DIGITS = re.compile(r"[-+]?[0-9]{1,10}", re.ASCII)
 _LIST = "[]v1.TopologySpreadConstraint"
-_MOST_TEXT_CHARS = 4096  # of a text, to see what it was meant to be
-_COMPOSITE = ("[]", "map[", "v1.")  # how Go's names of lists, maps and structs begin
+_MOST_TEXT_CHARS = 4096  # The start of a text shows its intended type, and the author chooses its length.
+_COMPOSITE = ("[]", "map[", "v1.")  # The start of Go's type names of lists, maps and structs.
 # A list or mapping printed by a Helm template without toYaml. Source: Go fmt ``printValue``, the verb %v.
 _GO_TEXT = re.compile(r"\s*\[*map\[(?:\]|[^\]\s:]+:)")
 # Text in YAML or JSON: an item, a key, or a bracket.

@@ -17,7 +17,7 @@ NO_SELECTOR = Reason("its own pods (the kind has no selector)")
 _MAX_COMPARED_WORKLOADS = 16
 # Of an operator's workloads: shards are left out later, so all of them have to be seen first.
 _MAX_COMPARED_SHARDS = 256
-_NAME_CHARS = 32  # of a workload's name within a warning of 120
+_NAME_CHARS = 32  # The most characters of a workload's name. A warning has 120 characters.
 
 
 def counted_workloads(workload: Workload, selector: Selector, index: ReadOnlyIndex) -> Iterator[Owner]:

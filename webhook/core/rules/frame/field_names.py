@@ -21,13 +21,13 @@ CONSTRAINT_FIELDS = frozenset(SpreadConstraint.__struct_encode_fields__)
 SELECTOR_FIELDS = frozenset(LabelSelector.__struct_encode_fields__)
 REQUIREMENT_FIELDS = frozenset(LabelSelectorRequirement.__struct_encode_fields__)
 _FIELDS = (CONSTRAINTS, *sorted(CONSTRAINT_FIELDS), *sorted(SELECTOR_FIELDS), *sorted(REQUIREMENT_FIELDS))
-_SLIPS = 2  # letters that a misspelt name may be off; cases do not count
+_SLIPS = 2  # The most wrong letters of a misspelt name. Case does not count.
 # Shorter names are skipped: two wrong letters leave too little to recognise.
 _BY_LETTERS = {each.lower(): each for each in _FIELDS if len(each) // 2 > _SLIPS}
 # A longer name resembles no field. Comparing takes time per letter, and the author chooses the length.
 _MAX_COMPARED_LETTERS = 2 * len(CONSTRAINTS)
-_MIN_PART_LETTERS = 4  # of a name that is a part of a field's, as `skew` is of maxSkew
-_SHARED_START = 0.6  # the part of a field's name that another ending keeps: `whenUnsatisfied`
+_MIN_PART_LETTERS = 4  # A name of four letters can be a part of a field's name: `skew` of maxSkew.
+_SHARED_START = 0.6  # The least shared start of a field's name with another ending: `whenUnsatisfied`.
 
 
 def intended_field(name: str) -> str:

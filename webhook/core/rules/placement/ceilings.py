@@ -199,7 +199,7 @@ def _fixes_of_domains(case: TemplateUnderRule, capacity: ConstraintRoom, placed:
     yield from loosened(case, placed)
 
 
-_MAX_ZONES_LISTED = 4  # zones whose nodes are listed; of more, the smallest and the largest number
+_MAX_ZONES_LISTED = 4  # With more zones, a message has only the smallest and the largest number of nodes.
 
 
 def _over_zones_and_hosts(_subject: Subject, hard: Sequence[Placed]) -> bool:

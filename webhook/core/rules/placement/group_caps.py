@@ -37,9 +37,9 @@ _MOST_LED, _MOST_DOMAINS = 64, 8
 # much as seven pods. Caps over nodes and three zones of a workload of 22 pods reach the limit.
 _MOST_IN_LINE, _A_DOMAIN = 320, 7
 _OWNER_KINDS = ("statefulsets", "deployments", "replicasets")
-_MAX_OWNERS = 400  # more than a group has shards
-_MAX_LACKING = 16  # each is placed as its controller would; of more nothing is said
-_ANY_NUMBER = 2**31 - 1
+_MAX_OWNERS = 400  # The most workloads to read. A group has fewer shards.
+_MAX_LACKING = 16  # The most workloads with missing pods. The next pod of each has to be built.
+_ANY_NUMBER = 2**31 - 1  # Stands for an unknown number of pods: the largest value of spec.replicas.
 _UNLABELLED = "(no label)"  # no label has this value: the nodes without the key, whose pods no constraint counts
 
 

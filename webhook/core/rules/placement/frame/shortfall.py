@@ -37,11 +37,13 @@ from webhook.core.workloads.labels_at_creation import labels_at_creation
 from webhook.core.workloads.workload import Template, namespace_of
 from webhook.core.yaml_text import one_field
 
-# Reviews in the same process wait for closed forms only, a request for a few hundred states, a person for more.
+# Other reviews wait for a search in the event loop, so it may only use closed forms. A request that waits in another
+# process gets a search of some hundred states, and the command line ten times as many.
 _CLOSED_FORMS = Effort(states=0, details=False)
 _WAITING = Effort(states=300, orders=20, moves=2000, details=False)
 _OFFLINE = Effort(states=3000, orders=50, moves=5000, details=False)
-_TRIAL = Effort(states=1000)  # of one change
+_TRIAL = Effort(states=1000)  # The command line tests several changes, so each gets less than `_OFFLINE`.
+# The smallest changes come first. Later changes rarely help, and each needs its own search.
 _MAX_FIXES_TRIED, _MAX_FIXES_TRIED_OFFLINE = 12, 30
 
 
@@ -292,4 +294,4 @@ def steps(short: Shortfall) -> str:
     return f"; one such order places pods on {', '.join(named)}{more}"
 
 
-_MAX_STEPS = 12  # of a witness, in the detail of a finding
+_MAX_STEPS = 12  # The most placements named in the detail of a finding, to keep it readable.
