@@ -64,19 +64,20 @@ class PublishedSkew(Published, frozen=True, kw_only=True):
     min_domains: int | None = None
     outside: Annotated[
         Mapping[str, Count],
-        Meta(description="Matching pods on nodes that do not count, by the label's value. Empty without the label."),
+        Meta(description='Matching pods on nodes that do not count, by the node\'s label value; "" without the label.'),
     ] = {}
     others: Annotated[
-        Mapping[str, Count], Meta(description="Pods of other workloads among those of domains, by domain; never 0.")
+        Mapping[str, Count],
+        Meta(description="Counted pods of other workloads, by domain, without domains that have none."),
     ] = {}
     own: Annotated[
         Mapping[str, Count] | None,
         Meta(
-            description="The workload's running pods, counted or not, by the value of their node. "
-            "null if they cannot be told from others."
+            description="The workload's running pods, counted or not, by the label value of their node. "
+            "null if evenspread cannot identify them."
         ),
     ] = None
-    path: Annotated[str, Meta(description="Where the object has the constraint; empty if it has not.")]
+    path: Annotated[str, Meta(description="The constraint's path in the object; empty if the object lacks it.")]
 
 
 class ActualSkew(PublishedSkew, frozen=True, kw_only=True):
@@ -145,11 +146,11 @@ class ZoneLoss(Published, frozen=True, kw_only=True):
     """
 
     zone: str
-    wanted: Annotated[Count, Meta(description="All pods that there should be.")] = field(name="pods")
-    unreachable: Annotated[Stranded, Meta(description="While the zone's nodes are still there.")] = field(
+    wanted: Annotated[Count, Meta(description="The wanted number of pods.")] = field(name="pods")
+    unreachable: Annotated[Stranded, Meta(description="Before the zone's nodes are deleted.")] = field(
         name="pendingIfUnreachable"
     )
-    gone: Annotated[Stranded, Meta(description="After the nodes were deleted.")] = field(name="pendingIfGone")
+    gone: Annotated[Stranded, Meta(description="After the zone's nodes are deleted.")] = field(name="pendingIfGone")
 
     @property
     def costs(self) -> bool:
@@ -171,16 +172,16 @@ _NONE = Stranded(0, 0)
 
 
 class SmallestFix(Struct, frozen=True, kw_only=True):
-    """The smallest change of an object that helps it."""
+    """The smallest helpful change of an object."""
 
     of: Annotated[
         str,
         Meta(description="The rule of the finding; pending for Pending pods; defaults to declare the defaults."),
     ]
     text: str
-    yaml: Annotated[str, Meta(description="The changed part of the object, from its root; empty if there is none.")] = (
-        ""
-    )
+    yaml: Annotated[
+        str, Meta(description="The object's changed part, from its root; empty without a tested change.")
+    ] = ""
 
 
 class ScanFailure(Struct, frozen=True):
@@ -191,7 +192,7 @@ class ScanFailure(Struct, frozen=True):
 
 
 class PublishedWorkload(Published, frozen=True, kw_only=True):
-    """One workload."""
+    """The scan of one workload."""
 
     api_version: str
     kind: str
@@ -202,20 +203,24 @@ class PublishedWorkload(Published, frozen=True, kw_only=True):
         str, Meta(description="The controller whose pods this pod stands for, as ReplicaSet shop/web-1; else empty.")
     ] = ""
     readable: bool = True
-    wanted: Annotated[int | None, Meta(description="Pods that there should be; null if the kind has no number.")] = None
+    wanted: Annotated[int | None, Meta(description="The wanted number of pods; null if the kind has none.")] = None
     pods: Annotated[
-        int | None, Meta(description="Pods that do not terminate; null if they cannot be told from others.")
+        int | None, Meta(description="Pods that do not terminate; null if evenspread cannot identify them.")
     ] = None
     zones: Annotated[
         Mapping[str, Count], Meta(description="Running pods in every zone; empty with fewer than two zones.")
     ] = {}
     pending: Mapping[PendingCause, Count] = {}
     pending_since: str = ""
-    pending_pods: Annotated[tuple[PendingPod, ...], Meta(description="The oldest.")] = ()
+    pending_pods: Annotated[tuple[PendingPod, ...], Meta(description="The oldest Pending pods.")] = ()
     losses: tuple[ZoneLoss, ...] = field(default=(), name="zoneLosses")
-    would_deny: Annotated[tuple[str, ...], Meta(description="Rules that would reject it with ceiling deny.")] = ()
-    would_inject: Annotated[Count, Meta(description="Constraints that the defaults would give its next pod.")] = 0
-    lacking: Annotated[Count, Meta(description="Running pods without any constraint, if there are such defaults.")] = 0
+    would_deny: Annotated[
+        tuple[str, ...], Meta(description="Rules that would reject the object with ceiling deny.")
+    ] = ()
+    would_inject: Annotated[Count, Meta(description="Constraints that the defaults would add to the next pod.")] = 0
+    lacking: Annotated[
+        Count, Meta(description="Running pods without any constraint, if the defaults would add some.")
+    ] = 0
     fix: SmallestFix | None = None
 
 
@@ -258,7 +263,7 @@ class ScanGap(RuleGap, frozen=True):
 
 
 class PublishedScan(Published, frozen=True, kw_only=True):
-    """A whole cluster. Both times are ISO times, or empty."""
+    """The scan of a whole cluster. Both times are ISO times, or empty."""
 
     started: str = ""
     ended: str = ""
@@ -271,6 +276,6 @@ class PublishedScan(Published, frozen=True, kw_only=True):
 
 
 class ClusterScan(PublishedScan, frozen=True, kw_only=True):
-    """A whole cluster. The workloads have the order of `worst_first`."""
+    """The scan of a whole cluster. The workloads have the order of `worst_first`."""
 
     workloads: tuple[ScannedWorkload, ...] = ()
