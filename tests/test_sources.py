@@ -12,7 +12,6 @@ FILE_AND_SYMBOL = re.compile(r"\w\.go ``\w+``")
 # Public functions in modules that follow upstream, which are none of upstream's.
 OURS = {
     "api/admission_objects.py": {"LimitRange.items_of_type"},  # a choice among what was read
-    "api/resources.py": {"written_nanos"},  # the text of our own sums
     "api/selectors.py": {"valid_selector"},  # for who has no use for upstream's error
     "apiserver/admission_plugins.py": {"limit_ranges_disagree"},  # upstream takes them in random order
     "apiserver/go_json.py": {

@@ -4,7 +4,8 @@ import pytest
 from build import constraint, pod
 from msgspec.structs import replace
 
-from webhook.core.api.resources import existing_request, incoming_request, is_scalar
+from webhook.core.api.pod_requests import existing_request, incoming_request
+from webhook.core.api.resources import is_scalar
 from webhook.core.api.types import (
     Affinity,
     AzureDisk,

@@ -23,7 +23,8 @@ from webhook.core.api.admission_objects import (
     PriorityClass,
     RuntimeClass,
 )
-from webhook.core.api.resources import compare_amounts, container_requests, pod_level_resource
+from webhook.core.api.pod_requests import container_requests
+from webhook.core.api.resources import compare_amounts, pod_level_resource
 from webhook.core.api.types import EXISTS, Container, Pod, ResourceRequirements, Toleration, WrittenQuantity
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import NO_EXECUTE, TAINT_NOT_READY, TAINT_UNREACHABLE

@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api import gates
+from webhook.core.api.pod_requests import container_requests
 from webhook.core.api.resources import (
     HUGE_PAGES_PREFIX,
     ResourceList,
     compare_amounts,
-    container_requests,
     pod_level_resource,
     to_milli,
-    written_nanos,
 )
 from webhook.core.api.types import (
     IN,
@@ -133,12 +132,12 @@ def _pod_level(
     total_limits = container_requests(containers, init_containers, _limits)
     for name, nanos in total_limits.items():
         if name.startswith(HUGE_PAGES_PREFIX) and name not in requests:
-            limits.setdefault(name, written_nanos(nanos))
+            limits.setdefault(name, f"{nanos}n")
     if not limits and not gates.FILLS_POD_LEVEL_REQUESTS.holds(version):
         return ResourceRequirements(requests=requests)
     for name, nanos in container_requests(containers, init_containers).items():
         if pod_level_resource(name) and not name.startswith(HUGE_PAGES_PREFIX):
-            requests.setdefault(name, written_nanos(nanos))
+            requests.setdefault(name, f"{nanos}n")
     for name, limit in limits.items():
         if pod_level_resource(name):
             requests.setdefault(name, limit)
@@ -155,7 +154,7 @@ def _limits_of_all(
     Source: pkg/api/pod/util.go ``defaultPodLevelLimits``.
     """
     sums = {
-        name: written_nanos(nanos)
+        name: f"{nanos}n"
         for name, nanos in total.items()
         if name in requests
         and pod_level_resource(name)

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.resources import PODS, existing_request
+from webhook.core.api.pod_requests import existing_request
+from webhook.core.api.resources import PODS
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod, named_claims
 from webhook.core.api.well_known import HOSTNAME

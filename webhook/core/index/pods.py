@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from webhook.core.api.resources import PodRequest
+from webhook.core.api.pod_requests import PodRequest
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod
 from webhook.core.index.affinity_terms import Term

@@ -12,7 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.node_selectors import compile_required_nodes
-from webhook.core.api.resources import PODS, PodRequest
+from webhook.core.api.pod_requests import PodRequest
+from webhook.core.api.resources import PODS
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index import node_sets
 from webhook.core.index.overlay import AddedNodes, with_nodes, with_room

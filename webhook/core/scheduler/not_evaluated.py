@@ -5,7 +5,7 @@ Source: pkg/scheduler/apis/config/v1/default_plugins.go.
 
 from collections.abc import Mapping
 
-from webhook.core.api.resources import incoming_request
+from webhook.core.api.pod_requests import incoming_request
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.admission_plugins import LIMIT_RANGE, PRIORITY_CLASS, RUNTIME_CLASS
 from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES

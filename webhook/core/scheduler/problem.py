@@ -9,7 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api import gates
-from webhook.core.api.resources import PodRequest, incoming_request, is_extended
+from webhook.core.api.pod_requests import PodRequest, incoming_request
+from webhook.core.api.resources import is_extended
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.nodes import NodeView

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 from itertools import islice
 
+from webhook.core.api.pod_requests import PodRequest
 from webhook.core.api.quantity import int64
-from webhook.core.api.resources import OF_EVERY_NODE, PODS, PodRequest, allocatable_of
+from webhook.core.api.resources import OF_EVERY_NODE, PODS, allocatable_of
 from webhook.core.api.types import MAX_INT64, Node, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, PREFER_NO_SCHEDULE
 from webhook.core.budget import check_time

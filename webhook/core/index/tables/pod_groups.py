@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TypeVar
 
+from webhook.core.api.pod_requests import PodRequest
 from webhook.core.api.requirements import Requirement
-from webhook.core.api.resources import PodRequest
 from webhook.core.api.well_known import (
     HOSTNAME,
     JOB_COMPLETION_INDEX,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import TypeVar
 
-from webhook.core.api.resources import PodRequest, existing_request
+from webhook.core.api.pod_requests import PodRequest, existing_request
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod, named_claims
 from webhook.core.api.version import KubernetesVersion

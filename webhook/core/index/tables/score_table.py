@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from webhook.core.api.resources import CPU, MEMORY, existing_request, scored_existing
+from webhook.core.api.pod_requests import existing_request, scored_existing
+from webhook.core.api.resources import CPU, MEMORY
 from webhook.core.api.types import Pod, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.affinity_terms import Term, preferred_terms, resolve_term

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from webhook.core.api import gates
-from webhook.core.api.resources import OF_EVERY_NODE, PODS, PodRequest
+from webhook.core.api.pod_requests import PodRequest
+from webhook.core.api.resources import OF_EVERY_NODE, PODS
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.index.read_only import ReadOnlyIndex

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from webhook.core.api.resources import CPU, MEMORY, scored_request
+from webhook.core.api.pod_requests import scored_request
+from webhook.core.api.resources import CPU, MEMORY
 from webhook.core.index import node_sets
 from webhook.core.index.affinity_terms import preferred_terms, resolve_term
 from webhook.core.index.pods import Counts
