@@ -5,7 +5,7 @@ The index keeps only fields with an effect on answers: few annotations, and no e
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -343,30 +343,36 @@ def _reader(wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject], ty
     return Reader(value=lambda raw: value(one.decode(raw), type_meta), page=page, change=change)
 
 
-# By kind: the type to decode the JSON into, and the function that builds the kept value from it.
-_KINDS: Mapping[tuple[str, str], tuple[type[Any], Callable[[Any, TypeMeta], ApiObject]]] = {
-    ("v1", "Node"): (Node, _as_it_is),
-    ("v1", "Pod"): (Pod, _pod),
-    ("v1", "Namespace"): (Namespace, _as_it_is),
-    ("v1", "Service"): (Service, _as_it_is),
-    ("v1", "ReplicationController"): (_ReplicationController, _replication_controller),
-    ("v1", "PersistentVolumeClaim"): (Claim, _as_it_is),
-    ("v1", "PersistentVolume"): (PersistentVolume, _as_it_is),
-    ("storage.k8s.io/v1", "StorageClass"): (StorageClass, _as_it_is),
-    ("storage.k8s.io/v1", "CSINode"): (CsiNode, _as_it_is),
-    ("storage.k8s.io/v1", "CSIDriver"): (CsiDriver, _as_it_is),
-    ("storage.k8s.io/v1", "CSIStorageCapacity"): (StorageCapacity, _as_it_is),
-    ("storage.k8s.io/v1", "VolumeAttachment"): (VolumeAttachment, _as_it_is),
-    ("apps/v1", "Deployment"): (_Scaled, _scaled),
-    ("apps/v1", "ReplicaSet"): (_Scaled, _replica_set),
-    ("apps/v1", "StatefulSet"): (_Scaled, _scaled),
-    ("batch/v1", "Job"): (_Job, _job),
-    ("autoscaling/v1", "HorizontalPodAutoscaler"): (Autoscaler, _as_it_is),
-    ("autoscaling/v2", "HorizontalPodAutoscaler"): (Autoscaler, _as_it_is),
-    ("v1", "LimitRange"): (LimitRange, _as_it_is),
-    ("scheduling.k8s.io/v1", "PriorityClass"): (PriorityClass, _as_it_is),
-    ("node.k8s.io/v1", "RuntimeClass"): (RuntimeClass, _as_it_is),
-    (GROUPS, "SpreadGroup"): (SpreadGroup, _spread_group),
+def _kind(
+    wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject]
+) -> tuple[type, Callable[[TypeMeta], Reader]]:
+    return wire, functools.partial(_reader, wire, value)
+
+
+# By kind: the type to decode the JSON into, and the reader that builds the kept value from it.
+_KINDS: Mapping[tuple[str, str], tuple[type, Callable[[TypeMeta], Reader]]] = {
+    ("v1", "Node"): _kind(Node, _as_it_is),
+    ("v1", "Pod"): _kind(Pod, _pod),
+    ("v1", "Namespace"): _kind(Namespace, _as_it_is),
+    ("v1", "Service"): _kind(Service, _as_it_is),
+    ("v1", "ReplicationController"): _kind(_ReplicationController, _replication_controller),
+    ("v1", "PersistentVolumeClaim"): _kind(Claim, _as_it_is),
+    ("v1", "PersistentVolume"): _kind(PersistentVolume, _as_it_is),
+    ("storage.k8s.io/v1", "StorageClass"): _kind(StorageClass, _as_it_is),
+    ("storage.k8s.io/v1", "CSINode"): _kind(CsiNode, _as_it_is),
+    ("storage.k8s.io/v1", "CSIDriver"): _kind(CsiDriver, _as_it_is),
+    ("storage.k8s.io/v1", "CSIStorageCapacity"): _kind(StorageCapacity, _as_it_is),
+    ("storage.k8s.io/v1", "VolumeAttachment"): _kind(VolumeAttachment, _as_it_is),
+    ("apps/v1", "Deployment"): _kind(_Scaled, _scaled),
+    ("apps/v1", "ReplicaSet"): _kind(_Scaled, _replica_set),
+    ("apps/v1", "StatefulSet"): _kind(_Scaled, _scaled),
+    ("batch/v1", "Job"): _kind(_Job, _job),
+    ("autoscaling/v1", "HorizontalPodAutoscaler"): _kind(Autoscaler, _as_it_is),
+    ("autoscaling/v2", "HorizontalPodAutoscaler"): _kind(Autoscaler, _as_it_is),
+    ("v1", "LimitRange"): _kind(LimitRange, _as_it_is),
+    ("scheduling.k8s.io/v1", "PriorityClass"): _kind(PriorityClass, _as_it_is),
+    ("node.k8s.io/v1", "RuntimeClass"): _kind(RuntimeClass, _as_it_is),
+    (GROUPS, "SpreadGroup"): _kind(SpreadGroup, _spread_group),
 }
 
 
@@ -380,7 +386,7 @@ def reader(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Read
 
 @functools.cache
 def _built_in_reader(api_version: str, kind: str) -> Reader:
-    return _reader(*_KINDS[api_version, kind], TypeMeta(api_version=api_version, kind=kind))
+    return _KINDS[api_version, kind][1](TypeMeta(api_version=api_version, kind=kind))
 
 
 @functools.lru_cache(maxsize=64)

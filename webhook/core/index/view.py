@@ -1,13 +1,21 @@
 """The base of the five views of the cluster: it passes unanswered queries to the view below."""
 
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from webhook.core.budget import check_time
 
-_Of = ParamSpec("_Of")
-_Answer = TypeVar("_Answer")
-_Method = Callable[..., Any]
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+ViewType = TypeVar("ViewType")
+
+
+class Finder(Protocol):
+    """Finds the method that answers a query. The query is a method of a view's class, such as ``Pods.count``."""
+
+    def __call__(
+        self, question: Callable[Concatenate[ViewType, Arguments], Answer], /
+    ) -> Callable[Arguments, Answer]: ...
 
 
 class View:
@@ -19,10 +27,10 @@ class View:
         below: Finds the method for a query that this view does not answer.
     """
 
-    def __init__(self, below: Callable[[_Method], _Method]) -> None:
+    def __init__(self, below: Finder) -> None:
         self._find = below
 
-    def answering(self, question: _Method) -> _Method:
+    def answering(self, question: Callable[Concatenate[ViewType, Arguments], Answer], /) -> Callable[Arguments, Answer]:
         """Find the method to answer a query, in this view or below.
 
         Overlays override queries by name. If this class does not override ``question``, the view below answers.
@@ -30,9 +38,13 @@ class View:
         check_time()  # Overlays repeat queries many times.
         if getattr(type(self), question.__name__) is question:
             return self._find(question)
-        method: _Method = getattr(self, question.__name__)
+        method: Callable[Arguments, Answer] = getattr(self, question.__name__)
         return method
 
-    def _ask(self, question: Callable[Concatenate[Any, _Of], _Answer], *of: _Of.args, **named: _Of.kwargs) -> _Answer:
-        answer: _Answer = self._find(question)(*of, **named)
-        return answer
+    def _ask(
+        self,
+        question: Callable[Concatenate[ViewType, Arguments], Answer],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Answer:
+        return self._find(question)(*args, **kwargs)
