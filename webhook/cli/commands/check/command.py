@@ -7,8 +7,9 @@ from itertools import chain
 import click
 from msgspec import structs
 
+from webhook.cli.checking.baseline import Baseline, read_baseline, without_known, written_baseline
 from webhook.cli.checking.levels import Level, Levels, exit_code, levels, selected
-from webhook.cli.checking.results import print_failures
+from webhook.cli.checking.results import RunResult, print_failures
 from webhook.cli.checking.run import examine_files
 from webhook.cli.color import has_color
 from webhook.cli.commands.check.kustomize import built
@@ -74,6 +75,8 @@ class _Check(click.Command):
     help="Lowest printed level. audit adds findings that the webhook only records.  [default: low; audit with --rule "
     "and -o report]",
 )
+@click.option("--baseline", metavar="FILE", help="Hide the findings in this file, and name its fixed findings.")
+@click.option("--write-baseline", metavar="FILE", help="Write all findings into a file for --baseline.")
 @click.option("--write", is_flag=True, help="Write the changes of --fix or --add-defaults into the files.")
 @result_options()
 @cluster_options
@@ -88,6 +91,8 @@ def check(  # noqa: PLR0913 one parameter an option
     add_defaults: bool,
     require_reasons: bool,
     level: str | None,
+    baseline: str | None,
+    write_baseline: str | None,
     write: bool,
     results: ResultOptions,
     frame: Frame,
@@ -108,6 +113,8 @@ def check(  # noqa: PLR0913 one parameter an option
     frame = structs.replace(frame, reasons_required=require_reasons)
     collect_rarely()
     progress = Progress()
+    if (baseline or write_baseline) and (fix or add_defaults or write or (baseline and write_baseline)):
+        raise click.UsageError("--baseline, --write-baseline, --fix and --add-defaults exclude each other: use one")
     named_levels = bool(frame.rules) or results.output == "report"
     chosen = levels(level, fix, results.fail_on, named=named_levels)
     if fix or add_defaults or write:
@@ -120,14 +127,30 @@ def check(  # noqa: PLR0913 one parameter an option
         progress.close()
         code = _change(read_files(named, ignore), whole, chosen, fix=fix is not None, write=write)
         click.get_current_context().exit(code)
+    known = Baseline() if baseline is None else read_baseline(baseline)
     read = chain(read_files(named, ignore), built(kustomized))
-    result = selected(examine_files(read, _with_cluster(frame, selection, progress), progress=progress), chosen.shown)
+    examined = examine_files(read, _with_cluster(frame, selection, progress), progress=progress)
     progress.close()
+    if write_baseline is not None:
+        click.get_current_context().exit(_write_baseline(write_baseline, examined, verbose=results.verbose))
+    if baseline is not None:
+        examined = without_known(examined, known, baseline, frame.rules)
+    result = selected(examined, chosen.shown)
     print_faults(result.faults, verbose=results.verbose)
     render = renderer(results.output, results.report_api, verbose=results.verbose)
     print_results(render(result, color=has_color(sys.stdout)))
     print_failures(result.failures)
     click.get_current_context().exit(exit_code(result, chosen.fail_on))
+
+
+def _write_baseline(name: str, examined: RunResult, *, verbose: bool) -> Exit:
+    """Write a baseline, but none of an incomplete run."""
+    print_faults(examined.faults, verbose=verbose)
+    print_failures(examined.failures)
+    code = exit_code(examined, None)
+    if code is Exit.FINE:
+        click.echo(written_baseline(name, examined), err=True)
+    return code
 
 
 def _with_cluster(frame: Frame, selection: ClusterSelection, progress: Progress) -> Frame:
