@@ -26,7 +26,7 @@ class FindingEntry(Document, frozen=True, kw_only=True):
 
     Attributes:
         url: The address of the rule's page.
-        source: Helm's template.
+        source: The Helm template of the object.
         more: The number of further findings of the same rule, if a run reports it once.
         waived: The reason of an exemption.
     """
@@ -56,7 +56,7 @@ class HiddenEntry(Document, frozen=True):
 
 
 class SkippedRule(Document, frozen=True):
-    """A rule that was not evaluated, the missing fact, and the number of objects."""
+    """A rule, the missing fact that prevented its evaluation, and the number of affected objects."""
 
     rule: str
     not_evaluated: str
@@ -81,7 +81,7 @@ class _SkewEntry(PublishedSkew, frozen=True):
 
 
 class _DefaultsEntry(Document, frozen=True):
-    """A workload due for the configured defaults: the number of constraints, and of running pods without them."""
+    """A workload without constraints: how many configured defaults it would get, and its running pods without them."""
 
     rule: Literal["defaults-to-inject"]
     workload: str

@@ -12,7 +12,7 @@ class Document(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Range(Document, frozen=True):
-    """The fewest and the most pods with a node, over all orders. None if unknown."""
+    """The fewest and the most pods that get a node, over all orders of placing them. None if unknown."""
 
     min: int | None
     max: int | None

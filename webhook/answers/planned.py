@@ -39,7 +39,7 @@ class _FullestOfOrders(Document, frozen=True):
 
 
 class _NaivePlan(Document, frozen=True):
-    """The fields before the plan, and their result. They are the template's own, or the caps written as maxSkew."""
+    """The constraints before the plan, and how they place the pods. Without any, each cap is taken as maxSkew."""
 
     constraints: tuple[SpreadConstraint, ...]
     verdict: PlacementVerdict | None

@@ -146,7 +146,7 @@ def cluster_with_pods(
         selection: The options of the command line.
         frame: Its namespace must exist in the cluster.
         keep: As in `read_cluster`.
-        lost: Ends the error if nodes or pods are missing, as in ``explain needs them``.
+        lost: The last words of the error about missing nodes or pods, such as ``explain needs them``.
 
     Raises:
         CommandError: As in `read_cluster` and `frame_with_cluster`, or without nodes or pods.

@@ -24,13 +24,13 @@ _ConfigMap = Mapping[str, Any]
 
 
 def installed_policy(live: LiveCluster, config: str | None, today: str, other: str) -> Loaded | None:
-    """Read the policy of the installation. None without one. A line on stderr names the choice.
+    """Read the policy of the installation, and name its ConfigMap on stderr. None without an installation.
 
     Args:
         live: The cluster.
         config: ``configmap:NAMESPACE/NAME``. None selects by the chart's labels.
         today: ISO date, for expired exemptions.
-        other: The policy of a cluster without one, in words.
+        other: Names the policy used without an installation, in a note on stderr.
 
     Raises:
         CommandError: The policy is invalid, or the named ConfigMap cannot be read.
@@ -59,7 +59,7 @@ def _named(live: LiveCluster, config: str) -> _ConfigMap:
 
 
 def _labelled(live: LiveCluster, otherwise: str) -> _ConfigMap | None:
-    """The first ConfigMap with the chart's labels, registered ones first."""
+    """A ConfigMap with the chart's labels, preferably of a registered webhook. None if there is none."""
     refused = ""
     for path in _PATHS:
         status, content, why = _get(live, f"{path}?{_LABELS}")

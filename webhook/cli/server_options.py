@@ -55,10 +55,10 @@ def ca_options(command: _Command) -> _Command:
     return command
 
 
-def lives(ca_duration: timedelta, leaf_duration: timedelta) -> Lifetimes:
-    """The lifetimes in both options.
+def lifetimes(ca_duration: timedelta, leaf_duration: timedelta) -> Lifetimes:
+    """The lifetimes of --ca-duration and --leaf-duration.
 
-    Raises click.UsageError if the CA would expire before leaves of the next one are in use.
+    Raises click.UsageError if the CA could expire while certificates of it are still in use.
     """
     if ca_duration < _MIN_LEAVES * leaf_duration:
         raise click.UsageError("--ca-duration must be at least three times --leaf-duration")

@@ -1,1 +1,1 @@
-"""What `--example` serves: a policy, a small cluster, requests to try; made up, but as clusters are."""
+"""The files of `webhook --example`: an invented policy and cluster, and three requests to try."""

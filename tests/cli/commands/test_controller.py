@@ -14,7 +14,7 @@ from cluster.following import eventually
 
 from webhook.cli.main import main
 from webhook.cli.parameters import OBJECT_NAME, duration
-from webhook.cli.server_options import lives
+from webhook.cli.server_options import lifetimes
 
 SECRET = ("--ca-secret", "platform/evenspread-ca")
 LEASE = ("--lease", "platform/evenspread-controller")
@@ -46,9 +46,9 @@ def test_an_object_has_a_namespace_and_a_name(text):
 
 
 def test_a_ca_outlives_its_leaves():
-    assert lives(timedelta(days=30), timedelta(days=10)).authority == timedelta(days=30)
+    assert lifetimes(timedelta(days=30), timedelta(days=10)).authority == timedelta(days=30)
     with pytest.raises(click.UsageError, match="at least three times --leaf-duration"):
-        lives(timedelta(days=29), timedelta(days=10))
+        lifetimes(timedelta(days=29), timedelta(days=10))
 
 
 @pytest.mark.parametrize(

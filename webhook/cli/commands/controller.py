@@ -21,7 +21,7 @@ from webhook.cli.server_options import (
     address,
     api_server,
     ca_options,
-    lives,
+    lifetimes,
     loaded_policy,
     option,
 )
@@ -201,7 +201,7 @@ def controller(**given: object) -> None:
 def _upkeep(server: ApiServer, options: ControllerOptions) -> AuthorityUpkeep:
     secret = replicas = None
     if options.ca_secret is not None:
-        secret = CaSecret(server, *options.ca_secret), lives(options.ca_duration, options.leaf_duration)
+        secret = CaSecret(server, *options.ca_secret), lifetimes(options.ca_duration, options.leaf_duration)
     if options.deployment is not None:
         replicas = Replicas(server, options.deployment, options.settle_seconds)
     expected = [f"{kind.capitalize()}WebhookConfiguration" for kind in options.expect]
@@ -230,7 +230,7 @@ def _show_file(file: str, config: str | None, bind: tuple[str, int] | None) -> N
 
 
 def _show_scans(source: Source, options: ControllerOptions, bind: tuple[str, int]) -> None:
-    """Serve the console for the scans. The controller also runs if the address is not available."""
+    """Serve the console with the controller's scans. If its address is not available, only log a warning."""
     from webhook.cli.console_sources import start  # noqa: PLC0415 only with a console
 
     named = {"--kubeconfig": options.kubeconfig, "--context": options.context, "--config": options.config}

@@ -54,7 +54,7 @@ class ExpectedFinding(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """A tested document with its differences. It is ``unstated`` if it has no expectation."""
+    """A document, and how its findings differ from the expected ones. ``unstated`` means without expectations."""
 
     document: InputDocument
     titles: tuple[str, ...]

@@ -26,8 +26,8 @@ def replace_file(name: str, before: bytes, after: bytes) -> None:
     """Replace the file's content if it is still ``before``. Mode, owner and links to the file stay.
 
     Raises:
-        OSError: Nothing has changed. Also for a read-only file in a writable folder, and for a link to a file outside
-            the link's folder.
+        OSError: The file is unchanged. Read-only files are refused even in a writable folder, and links to files
+            outside the link's folder.
     """
     path = Path(os.path.realpath(name))
     if leads_out(name) or not path.is_relative_to(os.path.realpath(Path(name).parent)):

@@ -92,7 +92,7 @@ def _keyed(value: Json, steps: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _field(steps: tuple[str, ...], kind: str) -> str:
-    """The field in a note, without the author's own names. So equal notes share a line."""
+    """The field's name in a note. The author's own keys are left out, so that equal notes share a line."""
     if kind in _DATA:
         return steps[0]
     top = ("values", _POLICY_PATCH)

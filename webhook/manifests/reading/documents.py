@@ -57,7 +57,7 @@ class InputDocument(Struct, frozen=True, kw_only=True):
         line: The line of its first character in the file, from 1.
         column: The column of its first character, from 0.
         json: Whether the text is exactly one JSON value.
-        malformed: Why text in braces is not JSON.
+        malformed: Why a text that starts with a brace is not JSON.
         comments: The last 16 KiB of lines before its content, including those of preceding empty documents.
         is_patch: Whether a kustomization patches with it. Then it needs no apiVersion.
     """

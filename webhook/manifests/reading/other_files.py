@@ -81,7 +81,7 @@ def in_text(text: str) -> bool:
 
 
 def passed_constraints(value: Json) -> str:
-    """The end of a note about an unchecked value. Empty for a value without constraints."""
+    """The last words of a note about a skipped value with constraints. Empty for a value without any."""
     return f"; its {CONSTRAINTS} were not checked" if _has_constraints(value) else ""
 
 

@@ -77,7 +77,7 @@ def _object_counts(result: RunResult) -> Iterator[str]:
 
 
 def _replica_mib(kinds: Mapping[str, int]) -> int:
-    """Memory of a webhook replica, without peaks of lists and requests. Rounded up to tens."""
+    """Estimate the memory of a webhook replica for these objects, without peaks. Rounded up to tens."""
     total = _BASE_MIB + sum(kinds.get(kind, 0) * kib for kind, kib in _OBJECT_KIB.items()) / 1024
     return math.ceil(total / _ROUND_MIB) * _ROUND_MIB
 
@@ -135,7 +135,7 @@ def _by_rule(rows: Sequence[Row], paint: Paint) -> Iterator[str]:
 
 
 def _worst(noun: str, rows: Sequence[Row], name: Callable[[Row], str], paint: Paint) -> Iterator[str]:
-    """Yield the names with most findings, the most severe first."""
+    """Yield a table of the workloads or namespaces with the most findings of the highest severity."""
     grouped: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         grouped[name(row)].append(row)
@@ -243,7 +243,7 @@ def _skews(scan: ClusterScan, paint: Paint) -> Iterator[str]:
 
 
 def _defaults(scan: ClusterScan, paint: Paint) -> Iterator[str]:
-    """Yield the number of workloads for the configured defaults, and of their pods without any."""
+    """Yield how many workloads would get the configured defaults, and how many running pods lack them."""
     targets = [workload for workload in scan.workloads if workload.would_inject]
     lacking = sum(workload.lacking for workload in targets)
     if targets:
@@ -256,7 +256,7 @@ def _name(workload: ScannedWorkload) -> str:
 
 
 def _losses(scan: ClusterScan, paint: Paint) -> Iterator[str]:
-    """Yield the total of each zone, then the workloads with the most Pending pods."""
+    """Yield how many pods the failure of each zone leaves Pending: in total, then for the worst workloads."""
     costly = [(workload.title, loss) for workload in scan.workloads for loss in workload.losses if loss.costs]
     worst = sorted(costly, key=lambda entry: (-entry[1].most_pending, entry[0], entry[1].zone))
     named = [(f"{title} ({loss.zone})", loss) for title, loss in worst[:_MAX_ROWS]]

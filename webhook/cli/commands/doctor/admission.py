@@ -1,4 +1,4 @@
-"""Judge the dry run: whether the API server has writes reviewed, refuses them, or admits them unreviewed."""
+"""Judge the dry run: whether the webhook reviews writes, or the API server refuses or admits them without it."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -17,7 +17,7 @@ _MAX_MESSAGE_CHARS = 200  # the first sentences of a denial
 
 
 class WriteOutcome(StrEnum):
-    """The treatment of writes, in the words of the page's last line."""
+    """What happens to writes: reviewed, refused or admitted unreviewed. The page's last line prints the value."""
 
     REVIEWED = "writes are reviewed"
     REFUSED = "writes are refused because the webhook does not answer"
@@ -27,7 +27,7 @@ class WriteOutcome(StrEnum):
 
 
 def write_outcome(facts: InstallationFacts) -> WriteOutcome:
-    """Decide the treatment of writes from the dry run."""
+    """Conclude from the dry run what happens to writes."""
     dry_run, created = facts.dry_run, facts.dry_run.status in {HTTPStatus.OK, HTTPStatus.CREATED}
     policies = {
         at(webhook, "failurePolicy", default="Fail")

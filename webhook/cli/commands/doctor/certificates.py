@@ -186,7 +186,7 @@ def _secret_fix(facts: InstallationFacts) -> str:
 
 
 def _served(facts: InstallationFacts) -> Iterator[Diagnosis]:
-    """Yield a line for each pod, about the certificate in its metrics."""
+    """Yield a line for each webhook pod: whether the certificate it serves is valid, from the dates in its metrics."""
     for replica in facts.replicas:
         if replica.ends is None:
             continue

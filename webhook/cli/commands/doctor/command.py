@@ -1,19 +1,45 @@
 """``evenspread doctor``: find faults of an installation, and commands against them."""
 
 import sys
+from collections.abc import Iterator, Sequence
 
 import click
 
-from webhook.cli.color import has_color
-from webhook.cli.commands.doctor.diagnosis import DiagnosisState
-from webhook.cli.commands.doctor.judge import judge, write_outcome
-from webhook.cli.commands.doctor.page import render
+from webhook.cli.color import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint, has_color
+from webhook.cli.commands.doctor.admission import WriteOutcome, admission, write_outcome
+from webhook.cli.commands.doctor.certificates import certificates
+from webhook.cli.commands.doctor.controller import controller, health
+from webhook.cli.commands.doctor.diagnosis import Diagnosis, DiagnosisState
+from webhook.cli.commands.doctor.endpoints import endpoints
+from webhook.cli.commands.doctor.permissions import permissions
 from webhook.cli.commands.doctor.read_facts import read_facts
+from webhook.cli.commands.doctor.registration import registration
+from webhook.cli.commands.doctor.versions import policy, reports, versions
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import today
 from webhook.cli.live_cluster import ClusterSelection, open_cluster
 from webhook.cli.options import cluster_options, output_option
 from webhook.cli.terminal import print_results, print_values
+
+# In the order of the page: prerequisites first.
+_CHECKS = (
+    versions,
+    registration,
+    admission,
+    certificates,
+    endpoints,
+    controller,
+    health,
+    permissions,
+    policy,
+    reports,
+)
+_COLORS = {
+    DiagnosisState.OK: GREEN,
+    DiagnosisState.NOTE: BLUE,
+    DiagnosisState.PROBLEM: RED,
+    DiagnosisState.UNKNOWN: YELLOW,
+}
 
 
 @click.command(
@@ -41,10 +67,25 @@ def doctor(*, selection: ClusterSelection, namespace: str, output: str) -> None:
     if selection.snapshot is not None:
         raise click.UsageError("doctor needs a live cluster: a snapshot contains no installation. Remove --snapshot")
     facts = read_facts(open_cluster(selection), namespace=namespace, today=today())
-    diagnoses = [*judge(facts)]
+    diagnoses = [diagnosis for check in _CHECKS for diagnosis in check(facts)]
     if output == "json":
         print_values(diagnoses, output)
     else:
-        print_results(render(diagnoses, write_outcome(facts), color=has_color(sys.stdout)))
+        print_results(_render(diagnoses, write_outcome(facts), color=has_color(sys.stdout)))
     problems = any(diagnosis.state is DiagnosisState.PROBLEM for diagnosis in diagnoses)
     click.get_current_context().exit(Exit.FINDINGS if problems else Exit.FINE)
+
+
+def _render(diagnoses: Sequence[Diagnosis], outcome: WriteOutcome, *, color: bool) -> Iterator[str]:
+    """Render each diagnosis with its reason and commands. The last line has the totals and the treatment of writes."""
+    paint = Paint(color=color)
+    width = max(len(diagnosis.check) for diagnosis in diagnoses)
+    for diagnosis in diagnoses:
+        state = paint(f"{diagnosis.state:8}", _COLORS[diagnosis.state])
+        yield f"{state} {paint(diagnosis.check.ljust(width), BOLD)}  {diagnosis.where}: {diagnosis.what}\n"
+        if diagnosis.why:
+            yield f"         {' ' * width}  {paint(diagnosis.why, DIM)}\n"
+        for line in diagnosis.fix.splitlines():
+            yield f"         {' ' * width}  {'' if line.startswith('#') else '$ '}{line}\n"
+    counts = {state: sum(diagnosis.state is state for diagnosis in diagnoses) for state in DiagnosisState}
+    yield f"\n{', '.join(f'{count} {state}' for state, count in counts.items() if count)}: {outcome}\n"

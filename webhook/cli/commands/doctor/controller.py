@@ -41,7 +41,7 @@ def controller(facts: InstallationFacts) -> Iterator[Diagnosis]:
 
 
 def _lost(facts: InstallationFacts) -> str:
-    """The consequence of having no controller. Empty if the webhook does not need one."""
+    """What fails without a controller. Empty if the webhook does not need one."""
     if option(facts.deployment, "ca-secret"):
         return _CA_LOST
     if "--leave-audit-to-scan" in arguments(facts.deployment):

@@ -70,7 +70,7 @@ def _webhook(facts: InstallationFacts, where: str, webhook: Object) -> Iterator[
             "timeout",
             where,
             f"timeoutSeconds is {seconds}",
-            "A write waits so long if the webhook does not answer. All webhooks of a write share the API server's 34 s",
+            "Writes wait this long if the webhook does not answer. All webhooks of a write share the API server's 34 s",
             helm_upgrade(facts, "--set webhook.timeoutSeconds=2", "--force-conflicts"),
         )
     if included := _included(facts, webhook):
@@ -86,7 +86,7 @@ def _webhook(facts: InstallationFacts, where: str, webhook: Object) -> Iterator[
 
 
 def _included(facts: InstallationFacts, webhook: Object) -> list[str]:
-    """The namespaces that the selector matches by name, although it has to exclude them."""
+    """The system namespaces that the webhook's namespaceSelector fails to exclude."""
     selector = selector_of(at(webhook, "namespaceSelector", default=None))
     names = dict.fromkeys((*_SYSTEM, *((facts.namespace,) if facts.namespace else ())))
     return [name for name in names if selector is None or selector.matches({NAMESPACE_NAME: name})]

@@ -172,7 +172,7 @@ def _faults_text(what: str, error: GroupError) -> str:
 
 
 def _with_labels(group: Group, workloads: Sequence[ReplicatedSource]) -> Group:
-    """The group with the common labels of the files' workloads as selector, and a distinct one as shard label."""
+    """Return the group, selecting the labels common to the workloads. Its shard label is one they all differ in."""
     labels = [
         source.template.template.labels
         for source in workloads

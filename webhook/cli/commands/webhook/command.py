@@ -22,7 +22,7 @@ from webhook.cli.commands.webhook import example, registered
 from webhook.cli.exit_codes import CommandError
 from webhook.cli.frame import Frame, today
 from webhook.cli.parameters import VERSION
-from webhook.cli.server_options import address, api_server, ca_options, lives, loaded_policy, option
+from webhook.cli.server_options import address, api_server, ca_options, lifetimes, loaded_policy, option
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
@@ -263,7 +263,7 @@ def _certificates(
         return Certificates(certificate=Path(options.cert), key=Path(options.key))
     directory = workshop / "tls"
     if options.ca_secret is not None and server is not None:
-        length = lives(options.ca_duration, options.leaf_duration)
+        length = lifetimes(options.ca_duration, options.leaf_duration)
         issuing = OwnCertificate(CaSecret(server, *options.ca_secret), options.tls_name, directory, length)
         certificate, key = live_paths(directory)
         return Certificates(certificate=certificate, key=key, own=issuing)

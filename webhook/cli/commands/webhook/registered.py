@@ -115,7 +115,7 @@ def _answers(url: str, ended: threading.Event) -> bool:
 
 
 def _way_back(url: str) -> str:
-    """This machine's address towards the API server, from a UDP socket. Connecting it sends nothing."""
+    """The local address of the route to the API server. Connecting a UDP socket finds it and sends nothing."""
     parts = urlsplit(url)
     try:
         family, *_, address = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM)[0]
