@@ -1,4 +1,4 @@
-"""The entries of ``check -o json`` and ``audit -o json``: findings, skipped rules, and the state of the pods."""
+"""The entries of ``rule``, ``check`` and ``audit`` with ``-o json``: rules, findings and the state of the pods."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal
@@ -19,6 +19,18 @@ class CheckedObject(Document, frozen=True):
     kind: str
     namespace: str
     name: str
+
+
+class RuleEntry(Document, frozen=True, kw_only=True):
+    """A rule. ``page`` is the Markdown of its page, absent in the list."""
+
+    id: str
+    title: str
+    severity: Severity
+    mode: Mode
+    since: str
+    url: str
+    page: str | UnsetType = UNSET
 
 
 class FindingEntry(Document, frozen=True, kw_only=True):

@@ -9,31 +9,18 @@ from pathlib import Path
 import click
 from msgspec import UNSET, UnsetType
 
-from webhook.answers.document import Document
+from webhook.answers.audited import RuleEntry
 from webhook.cli.checking.finding_text import rule_url
 from webhook.cli.color import BOLD, DIM, Paint, has_color
 from webhook.cli.options import RULE_ID, output_option
 from webhook.cli.terminal import print_results, print_values
-from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.rule import Rule, Severity
+from webhook.core.rules.frame.rule import Rule
 from webhook.core.rules.rule_set import BY_ID
 
 # A wheel has the pages beside the commands (pyproject.toml). A clone has them in docs.
 _IN_WHEEL = "rule_pages"
 _IN_CLONE = Path(__file__).parents[3] / "docs" / "rules"
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
-
-
-class _RuleEntry(Document, frozen=True, kw_only=True):
-    """A rule. ``page`` is the Markdown of its page, absent in the list."""
-
-    id: str
-    title: str
-    severity: Severity
-    mode: Mode
-    since: str
-    url: str
-    page: str | UnsetType = UNSET
 
 
 @click.command(
@@ -56,8 +43,8 @@ def rule(*, rule_id: str | None, output: str) -> None:
         print_results(_listed(paint) if chosen is None else _as_text(chosen, paint))
 
 
-def _entry(described: Rule, page: str | UnsetType = UNSET) -> _RuleEntry:
-    return _RuleEntry(
+def _entry(described: Rule, page: str | UnsetType = UNSET) -> RuleEntry:
+    return RuleEntry(
         id=described.id,
         title=described.title,
         severity=described.severity,
