@@ -119,6 +119,7 @@ def test_a_baseline_and_fixes_exclude_each_other(check):
     assert "--baseline, --write-baseline, --fix and --add-defaults exclude each other: use one" in err
 
 
+@pytest.mark.slow
 def test_a_legacy_repository(run, tmp_path):
     """200 manifests with 150 findings, then one new mistake: reported, ignored with a reason, and repaired."""
     apps = tmp_path / "apps"
