@@ -145,7 +145,7 @@ def next_authorities(held: Authorities | None, now: datetime, lives: Lifetimes, 
 
 
 def authority_fault(authority: Pair, now: datetime, lives: Lifetimes) -> str | None:
-    """Return the reason not to sign with the CA, or None."""
+    """Return why the CA must not sign certificates, or None."""
     fault = key_fault(authority)
     if fault is not None:
         return fault

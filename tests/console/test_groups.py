@@ -61,7 +61,7 @@ def test_a_group_shows_its_caps_its_plan_and_its_fields(browse):
     text = " ".join(page.texts["content"].split())
     assert "SpreadGroup in shop · 3 shards of 2 pods" in text
     assert "What is wrong" not in text
-    assert "At most 2 pods in a zone Pods in each domain a 1 b 1 c 0 maxSkew 2 would not keep it" in text
+    assert "At most 2 pods in a zone Pods in each domain a 1 b 1 c 0 maxSkew 2 would not keep the cap: of" in text
     assert "of 6 pods in 3 zones, 3 could land in one." in text
     assert "No order gets stuck yes: zones do not affect one another, and each has room for its own pods" in text
     assert page.rows[-3:] == ["redis-0 ● ● no", "redis-1 ● no ●", "redis-2 no ● ●"]

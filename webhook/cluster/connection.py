@@ -128,7 +128,7 @@ class ApiServer:
     def request(
         self, method: str, path: str, body: object = None, *, media: str = "application/json"
     ) -> tuple[int, JsonObject]:
-        """Send a request. Returns the status and the object of the response."""
+        """Send a request. Returns the status and the JSON object of the response."""
         answer = self.send(method, path, body, media=media)
         return answer.status, answer.content
 

@@ -83,7 +83,7 @@ class Controller(Collector):
         self._due = self._clock() + self._authority.seconds
 
     def follow(self) -> None:
-        """Start watching, so that changes are handled at once."""
+        """Watch the CA's Secret and the webhook configurations, to reconcile changes at once."""
         if self._authority is not None:
             self._authority.follow(self.changed.set)
 

@@ -254,7 +254,7 @@ class Scanner:
             self._update(feed)
 
     def lines(self) -> dict[str, str]:
-        """Return the scan's lines of /readyz."""
+        """Return the lines about the scan for /readyz: names and texts."""
         if self.latest is not None:
             state = f"{len(self.latest.scan.workloads):,} workloads {self._clock() - self.latest.ended:.0f} s ago"
         else:
@@ -280,7 +280,7 @@ class Scanner:
         return min(_FIRST_WAIT_SECONDS * 2.0 ** (self._failures - 1), _LONGEST_WAIT_SECONDS)
 
     def _drop_state(self) -> None:
-        """Drop the state of this leadership. The next leader starts anew."""
+        """Drop the copy of the cluster and all results, because this replica no longer leads."""
         if self.feed is not None:
             self.feed.stop()
         if self.events is not None:

@@ -30,14 +30,16 @@ _log = logging.getLogger(__name__)
 
 
 class Updates:
-    """The results of a leadership. One thread uses it, except for `apply`. Callers of `apply` and `note` hold the lock.
+    """The results of scans while this replica leads. Callers of `apply` and `note` hold the feed's lock.
+
+    Only `apply` may run in other threads than the scan's.
 
     Attributes:
         known: The results.
         lister: The lister of the last full scan. None before its end, when the results are incomplete.
-        read: Objects read since the start of a full scan. Its pages have an older state of them.
-        gone: Deleted objects, until the caller clears it.
-        moved: Whether a pod changed, until the caller resets it.
+        read: Objects read since the start of a full scan. The scan's pages may have an older state of these objects.
+        gone: Deleted workloads. The caller clears the set.
+        moved: Whether a pod has changed. The caller resets it.
     """
 
     def __init__(self, evaluate: Evaluate, workload_seconds: float) -> None:

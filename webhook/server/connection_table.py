@@ -151,7 +151,7 @@ class ConnectionTable:
             del self._sources[connection.source]
 
     def served(self, connection: TrackedConnection) -> None:
-        """Record a valid request. Its source is now known, and ends this connection after its others."""
+        """Record a valid request. From now on its source is known. Of its connections, this one ends last."""
         source = self._sources.get(connection.source)
         if source is None:
             return

@@ -1,6 +1,7 @@
-"""Accept connections, so that the table knows each source before the cost of a handshake.
+"""Accept connections. The table accepts or refuses each source before the costly TLS handshake.
 
-The event loop's own server creates a protocol before it knows the address, and counts no unfinished handshake.
+The server of the event loop is not used. It creates a protocol without the client's address, and does not count
+unfinished handshakes.
 """
 
 import asyncio

@@ -35,7 +35,7 @@ class CapturedSnapshot(Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...]
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the file line by line."""
+        """Yield the lines of the snapshot file."""
         yield msgspec.json.encode({"kind": Header.KIND, **msgspec.to_builtins(self.header)}) + b"\n"
         for text in self.objects:
             yield text + b"\n"

@@ -48,7 +48,7 @@ _BYTES_OF_A_FIELD = 12  # on average at least; fields and items end with a comma
 
 
 class SnapshotError(Exception):
-    """A snapshot cannot be read. The message is one line with the place in the file."""
+    """A snapshot cannot be read. The message is a single line, and starts with the file and the line number."""
 
     def __init__(self, name: str, message: str, line: int | None = None) -> None:
         super().__init__(f"{name}: {message}" if line is None else f"{name}:{line}: {message}")

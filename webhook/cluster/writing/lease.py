@@ -129,7 +129,7 @@ class Elector:
         return answer.content
 
     def _write(self, lease: JsonObject, spec: JsonObject) -> int:
-        """Replace the spec, unless the Lease has changed since reading. Returns the status."""
+        """Replace the spec, unless the Lease has changed since reading. Returns the HTTP status."""
         return self._server.send("PUT", self._path, {**lease, "spec": spec}).status
 
     def _failed(self, text: str) -> None:

@@ -146,10 +146,8 @@ def _problem(cap: Distribution, among: GroupWithStatus) -> str:
     worst = fullest(pods, domains, cap.cap)
     if worst <= cap.cap:
         return ""
-    where = domain_noun(cap.topology_key)
-    return (
-        f"maxSkew {cap.cap} would not keep it: of {pods} pods in {plural(domains, where)}, {worst} could land in one."
-    )
+    where = plural(domains, domain_noun(cap.topology_key))
+    return f"maxSkew {cap.cap} would not keep the cap: of {pods} pods in {where}, {worst} could land in one."
 
 
 def _fields(workload: PlannedWorkload) -> dict[str, str]:

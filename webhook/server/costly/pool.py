@@ -50,7 +50,7 @@ _OUTCOMES = {Missing.BUSY: "busy", Missing.CROWDED: "crowded", Missing.TOO_COSTL
 
 
 class ReviewerPool:
-    """The pool of processes. For a single event loop."""
+    """The processes for costly objects. For a single event loop."""
 
     def __init__(self, metrics: Metrics, cluster: ReadOnlyIndex) -> None:
         self._metrics = metrics
@@ -106,7 +106,7 @@ class ReviewerPool:
         return Missing.TOO_COSTLY if decision is None else decision
 
     async def _work(self, process: "_Process", job: ReviewJob, caller: Caller) -> Decision | Exception | None:
-        """Return the process's decision, or None if it ended. Afterwards the process is free or replaced."""
+        """Return the decision of the process, or None if it ended. Afterwards the process is free or replaced."""
         usable = False
         began = time.perf_counter()
         try:
