@@ -11,12 +11,13 @@ from cluster.api import KINDS, cut, raw, refuse
 from cluster.following import eventually
 from controller.town import HARD, Replica, add_deployment, add_pods, add_set, add_workload, figures, town
 from msgspec import Raw
+from msgspec.structs import replace
 
 from webhook.cluster.feed import Feed
 from webhook.cluster.listing import ListedPage
 from webhook.controller import workload_lister
 from webhook.core.api.types import TypeMeta
-from webhook.core.scan.scanned import PendingCause
+from webhook.core.scan.scanned import PendingCause, ScanFailure
 
 EXAMPLE = Path(workload_lister.__file__).parents[1] / "example" / "cluster.jsonl"
 WRONG = {**HARD, "labelSelector": {"matchLabels": {"app": "other"}}}
@@ -376,9 +377,10 @@ def test_a_workload_that_takes_for_ever_is_left_out(api, hurried, caplog):
     assert not any("series" in each for each in api.objects["events"].values())
 
 
-def test_a_part_that_fails_is_logged_and_the_others_answer(api, replica, monkeypatch, caplog):
+def test_a_part_that_fails_is_logged_and_the_others_answer(api, replica, caplog):
     add_workload(api, constraint=WRONG)
-    monkeypatch.setattr("webhook.core.scan.workload_scan.zone_losses", lambda *_: 1 / 0)
+    once, failures = replica.evaluate, (ScanFailure("zone losses", ZeroDivisionError()),)
+    replica.evaluate = lambda raw, within: replace(once(raw, within), failures=failures)
     replica.scans()
     assert "a bug stopped a part of the scan; the other parts are complete" in caplog.text
     assert "selector-not-self" in results(api)["web"]
