@@ -27,7 +27,7 @@ def _slowness() -> float:
     """How much slower than usual a processor is now: on a busy machine, two programs share a core's units."""
     before = time.process_time()
     sum(number % 7 for number in range(1_000_000))
-    return max(1.0, (time.process_time() - before) / 0.09)
+    return max(1.0, (time.process_time() - before) / 0.05)
 
 
 @pytest.hookimpl(wrapper=True)
