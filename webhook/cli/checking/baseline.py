@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.exit_codes import CommandError
+from webhook.core.decoders import decoder_of
 from webhook.core.text import listed, one_line, plural
 from webhook.core.workloads.kinds import group_kind
 from webhook.manifests.reading.documents import InputFault
@@ -78,7 +79,7 @@ def read_baseline(name: str) -> Baseline:
         CommandError: The file is missing or no baseline.
     """
     try:
-        return msgspec.json.decode(Path(name).read_bytes(), type=Baseline)
+        return decoder_of(Baseline).decode(Path(name).read_bytes())
     except OSError as error:
         raise CommandError(f"{one_line(name)}: {error.strerror or error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
