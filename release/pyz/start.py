@@ -43,8 +43,6 @@ def unpack(archive: zipfile.ZipFile, packages: Path) -> None:
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (folder / path).write_bytes(archive.read(name))
         folder.rename(packages)
-    except FileExistsError:
-        pass
     except OSError:
         if not packages.is_dir():
             raise
