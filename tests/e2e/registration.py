@@ -16,7 +16,8 @@ TIMEOUT = 2  # seconds, as the chart has it
 KINDS = {"validate": "ValidatingWebhookConfiguration", "mutate": "MutatingWebhookConfiguration"}
 
 # What the API server is asked to send: far more than anyone registers, so that what is not ours is seen to be let by.
-EVERYTHING = ({"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]},)
+# A namespace selector cannot keep out what belongs to no namespace, such as a node's status.
+EVERYTHING = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}
 
 
 class Server(NamedTuple):
@@ -48,8 +49,9 @@ def registered(
     policy: str = "Fail",
     routes: tuple[str, ...] = ("validate", "mutate"),
     order: str = "m",
+    scope: str = "*",
 ):
-    """Both routes for everything in one namespace. `Fail`, so that an error cannot hide behind the fail-open.
+    """Both routes for everything in one namespace, and with the scope `*` for what belongs to none. `Fail`, so that an error cannot hide behind the fail-open.
 
     Mutating webhooks are called in the order of their configurations' names, which begin with `order`.
     """
@@ -58,7 +60,7 @@ def registered(
     try:
         for route, name in names.items():
             collection = f"{GROUP}/{KINDS[route].lower()}s"
-            plane.api.request("POST", collection, _configuration(route, name, namespace, server, policy))
+            plane.api.request("POST", collection, _configuration(route, name, namespace, server, policy, scope))
             created.append(f"{collection}/{name}")
         for name in names.values():
             eventually(functools.partial(_in_effect, plane, namespace, name), every=0.05)
@@ -70,14 +72,14 @@ def registered(
             eventually(functools.partial(_out_of_effect, plane, namespace, name), every=0.05)
 
 
-def _configuration(route: str, name: str, namespace: str, server: Server | Service, policy: str) -> dict:
+def _configuration(route: str, name: str, namespace: str, server: Server | Service, policy: str, scope: str) -> dict:
     common = {
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
         "clientConfig": server.client_config(route),
         "timeoutSeconds": TIMEOUT,
-        "rules": list(EVERYTHING),
+        "rules": [EVERYTHING | {"scope": scope}],
     }
     webhook = {
         "name": f"{route}.evenspread.io",

@@ -22,16 +22,17 @@ def told(message):
     return [(path, text) for _, path, text in BLOCK.findall(message)]
 
 
-def test_a_field_fault_of_a_pod_is_the_api_servers_own_to_refuse(plane, hooked, strict):
-    before = strict.reviews("mutate"), strict.reviews("validate")
-
-    refused = plane.api.send("POST", path("Pod", hooked), pod("web", constraint(maxSkew=0)))
+def test_a_field_fault_of_a_pod_is_the_api_servers_own_to_refuse(plane, namespace, strict):
+    with registered(plane, namespace, strict.server, scope="Namespaced"):
+        before = strict.reviews("mutate"), strict.reviews("validate")
+        refused = plane.api.send("POST", path("Pod", namespace), pod("web", constraint(maxSkew=0)))
+        after = strict.reviews("mutate"), strict.reviews("validate")
 
     assert (refused.status, refused.message) == (
         422,
         'Pod "web" is invalid: spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero',
     )
-    assert (strict.reviews("mutate") - before[0], strict.reviews("validate") - before[1]) == (1, 0)
+    assert (after[0] - before[0], after[1] - before[1]) == (1, 0)
 
 
 def controlled(api_version, kind):
