@@ -278,7 +278,7 @@ class TestThePage:
             ),
             (
                 {"schedulerName": "volcano"},
-                "note: volcano schedules it and may decide differently (see schedulerNames)\n",
+                "note: volcano schedules this pod and may decide differently (see schedulerNames)\n",
             ),
             (
                 {"priority": 5},
@@ -330,7 +330,7 @@ class TestThePage:
         leaving = waiting("new", ZONE)
         leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         _, out, _ = ask(TAINTED, "pod/new", "-n", "shop", objects=[leaving])
-        assert "note: it is being deleted: the scheduler ignores it\n" in out
+        assert "note: the pod is being deleted: the scheduler ignores it\n" in out
 
     def test_a_selector_that_cannot_be_read_ends_the_attempt_without_a_sentence(self, ask):
         odd = constraint(ZONE) | {"labelSelector": {"matchLabels": {"app": "a b"}}}

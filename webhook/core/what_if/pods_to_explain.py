@@ -197,11 +197,11 @@ def _notes(pod: Pod, within: Context) -> tuple[str, ...]:
         gates = ", ".join(gate.name for gate in spec.scheduling_gates)
         notes.append(f"scheduling gates ({gates}): the scheduler ignores the pod until they are removed")
     if is_foreign(pod, within.policy):
-        notes.append(f"{spec.scheduler_name} schedules it and may decide differently (see schedulerNames)")
+        notes.append(f"{spec.scheduler_name} schedules this pod and may decide differently (see schedulerNames)")
     if spec.node_name:
-        notes.append(f"it is bound to {spec.node_name}: nothing is left to schedule")
+        notes.append(f"the pod is bound to {spec.node_name}: nothing is left to schedule")
     if pod.meta.deletion_timestamp is not None:
-        notes.append("it is being deleted: the scheduler ignores it")
+        notes.append("the pod is being deleted: the scheduler ignores it")
     notes += [
         f"{term} matches pods of every namespace: Kubernetes 1.34 to 1.36 ignores a namespaceSelector that would match"
         " a namespace without labels; 1.33 and 1.37 only match pods of the selected namespaces"

@@ -75,7 +75,7 @@ and maxSkew 1 lets no other zone have more than 1
 
 1 pod of another scheduler: Pod shop/foreign
   oldest: shop/foreign
-  volcano schedules it and may decide differently (see schedulerNames)
+  volcano schedules this pod and may decide differently (see schedulerNames)
 
 details of a pod: evenspread explain pod/web-a -n shop --snapshot snapshot.jsonl
 """
