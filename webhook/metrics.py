@@ -114,7 +114,10 @@ class Metrics:
         self.authority_expiry = gauge(
             "evenspread_ca_expiry_timestamp_seconds", "When evenspread's own CA expires. 0 without such a CA."
         )
-        self.config_valid = gauge("evenspread_config_valid", "1 if the current configuration file is in use.")
+        self.config_valid = gauge(
+            "evenspread_config_valid",
+            "1 if the current configuration file is in use. 0 if it has a fault and the last good one stays in use.",
+        )
         self.config_valid.set(1)
         self._waits = Histogram(
             "evenspread_arrival_wait_seconds",

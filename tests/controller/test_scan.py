@@ -394,7 +394,7 @@ def test_its_lines(api, replica):
     assert lines() == {"scan": "waiting for the cluster", "reports": "not checked yet"}
     replica.scans()
     replica.now += 7
-    assert lines() == {"scan": "0 workloads 7 s ago", "reports": "openreports.io/v1alpha1"}
+    assert lines() == {"scan": "0 workloads scanned 7 s ago", "reports": "openreports.io/v1alpha1"}
     api.absent.add("reports")
     replica.scans()
     assert lines()["reports"].startswith("no API for reports")
@@ -427,7 +427,7 @@ def test_nothing_is_written_where_that_is_switched_off(api, tmp_path):
     add_workload(api, constraint=WRONG)
     with Replica(api, tmp_path, reports=False, events=False) as replica:
         replica.scans()
-        assert replica.scanner.lines() == {"scan": "1 workloads 0 s ago"}
+        assert replica.scanner.lines() == {"scan": "1 workload scanned 0 s ago"}
         assert ("evenspread_scan_workloads",) in figures(replica)
     assert api.writes == []
 

@@ -51,8 +51,9 @@ def registered(
     order: str = "m",
     scope: str = "*",
 ):
-    """Both routes for everything in one namespace, and with the scope `*` for what belongs to none. `Fail`, so that an error cannot hide behind the fail-open.
+    """Both routes for everything in one namespace, and with the scope `*` for what belongs to none.
 
+    `Fail`, so that an error cannot hide behind the fail-open.
     Mutating webhooks are called in the order of their configurations' names, which begin with `order`.
     """
     names = {route: f"{order}-{route}-{next(NUMBERS)}" for route in routes}
@@ -60,7 +61,7 @@ def registered(
     try:
         for route, name in names.items():
             collection = f"{GROUP}/{KINDS[route].lower()}s"
-            plane.api.request("POST", collection, _configuration(route, name, namespace, server, policy, scope))
+            plane.api.request("POST", collection, _configuration(route, name, namespace, server, policy, scope=scope))
             created.append(f"{collection}/{name}")
         for name in names.values():
             eventually(functools.partial(_in_effect, plane, namespace, name), every=0.05)
@@ -72,7 +73,7 @@ def registered(
             eventually(functools.partial(_out_of_effect, plane, namespace, name), every=0.05)
 
 
-def _configuration(route: str, name: str, namespace: str, server: Server | Service, policy: str, scope: str) -> dict:
+def _configuration(route: str, name: str, namespace: str, server: Server | Service, policy: str, *, scope: str) -> dict:
     common = {
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",

@@ -101,7 +101,7 @@ def test_the_numbers_are_those_of_the_cluster_with_the_pods_and_without(world):
         selector = counting_selector(told, labels)
         foreign = [app for app, pod in pods(nodes, standing) if app != "web" and selector.matches(pod.labels)]
         assert 0 < int(re.search(r"does not match (\d+) of the counted pods", each.detail)[1]) <= len(foreign)
-        numbers = re.search(r"can go to (\d+) nodes?, and to (\d+) without", each.detail)
+        numbers = re.search(r"fits on (\d+) nodes?, but on (\d+) without", each.detail)
         event("warns" if numbers else "does not")
         if numbers:
             key = next(

@@ -155,7 +155,8 @@ def _result_metrics(scan: ClusterScan) -> Iterator[Metric]:
     yield pending
     waiting = GaugeMetricFamily(
         "evenspread_spread_pending_pods",
-        "Pods Pending only because of their spread constraints, for 100 workloads, the worst of each namespace first.",
+        "Pods Pending only because of their spread constraints, for at most 100 workloads: the worst of each namespace,"
+        " then the second worst of each, and so on.",
         labels=["namespace", "kind", "name"],
     )
     worst = sorted(scan.workloads, key=lambda workload: -workload.pending.get(PendingCause.SPREAD, 0))

@@ -38,6 +38,7 @@ from webhook.core.scan.known_workloads import key_of_object
 from webhook.core.scan.scan_context import ObjectKey
 from webhook.core.scan.scanned import ScannedWorkload
 from webhook.core.scan.workload_scan import scan_workload
+from webhook.core.text import plural
 from webhook.logs import bounded, exception_fields
 
 _LOOK_SECONDS = 0.5  # between two checks of the Lease, of the first lists and of due work
@@ -256,7 +257,8 @@ class Scanner:
     def lines(self) -> dict[str, str]:
         """Return the lines about the scan for /readyz: names and texts."""
         if self.latest is not None:
-            state = f"{len(self.latest.scan.workloads):,} workloads {self._clock() - self.latest.ended:.0f} s ago"
+            age = self._clock() - self.latest.ended
+            state = f"{plural(len(self.latest.scan.workloads), 'workload')} scanned {age:.0f} s ago"
         else:
             state = "the first scan runs" if self.feed is not None and self.feed.synced else "waiting for the cluster"
         lines = {"scan": self.fault or state}

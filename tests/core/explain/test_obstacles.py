@@ -163,11 +163,11 @@ def named(name, operator="In"):
         pytest.param({"affinity": requiring(named("a", "NotIn"))}, {"wants a node other than a": "a"}, id="not a name"),
         pytest.param({"node_name": "a"}, {"wants node a": "b c"}, id="a node that the pod names"),
         pytest.param(
-            {"affinity": requiring()}, {"its node affinity has only empty terms": "a b c"}, id="no term at all"
+            {"affinity": requiring()}, {"the pod's node affinity has only empty terms": "a b c"}, id="no term at all"
         ),
         pytest.param(
             {"affinity": requiring(expressions("disk Near x"))},
-            {"its node affinity has a term that cannot be read": "a b c"},
+            {"the pod's node affinity has a term that cannot be read": "a b c"},
             id="a term that cannot be read",
         ),
     ],

@@ -134,7 +134,7 @@ def _selected(cycle: Cycle, _: Verdict, __: ReadOnlyIndex | None) -> _Named:
         return
     unmatched = nodes.live & ~nodes_of_terms(nodes, required.terms)
     if not required.terms:
-        yield "not selected (its node affinity has only empty terms)", unmatched
+        yield "not selected (the pod's node affinity has only empty terms)", unmatched
     yield from _nearest(required.terms, unmatched, nodes)
 
 
@@ -152,7 +152,7 @@ def _nearest(terms: Sequence[NodeTerm], unmatched: int, nodes: NodeView) -> _Nam
 
 def _lacks(term: NodeTerm, nodes: NodeView) -> _Named:
     if term.invalid:
-        yield "not selected (its node affinity has a term that cannot be read)", nodes.live
+        yield "not selected (the pod's node affinity has a term that cannot be read)", nodes.live
         return
     for requirement in term.expressions:
         yield _wanted(requirement, nodes), nodes.live & ~nodes_meeting(nodes, requirement)

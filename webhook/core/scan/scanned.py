@@ -200,7 +200,11 @@ class PublishedWorkload(Published, frozen=True, kw_only=True):
     name: str
     uid: str
     stands_for: Annotated[
-        str, Meta(description="The controller whose pods this pod stands for, as ReplicaSet shop/web-1; else empty.")
+        str,
+        Meta(
+            description="The controller that created this pod, such as ReplicaSet shop/web-1. The pod then represents"
+            " all of its pods. Else empty."
+        ),
     ] = ""
     readable: bool = True
     wanted: Annotated[int | None, Meta(description="The wanted number of pods; null if the kind has none.")] = None

@@ -143,7 +143,7 @@ _RIGHT = {
     OPEN_REPORTS: report_api(),
     DRY_RUN: WARNED,
     CONTROLLER_PODS: items(ready_pod("con-0")),
-    CONTROLLER_READY: "leading: yes\nscan: 12 workloads 3 s ago\nreports: openreports.io/v1alpha1\n",
+    CONTROLLER_READY: "leading: yes\nscan: 12 workloads scanned 3 s ago\nreports: openreports.io/v1alpha1\n",
     READY: "serving: ok\nconfiguration: ok\ncertificate: ok\ncluster: ok\n",
     LEASE: lease,
     DEPLOYMENT: deployment(),

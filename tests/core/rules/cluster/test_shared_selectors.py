@@ -223,8 +223,8 @@ def test_the_numbers_of_nodes_are_in_the_detail():
     found = shop("a: n1=cart,pay,pay n2 | b: n3=cart", deployed("pay"))
     [wide] = findings_of(RULE, asked("cart", HARD), index=found)
     assert wide.detail == (
-        "this workload's own selector does not match 2 of the counted pods; the next pod can go to 1 node,"
-        " and to 3 without the pods of workloads that have no zone constraint"
+        "this workload's own selector does not match 2 of the counted pods; the next pod fits on 1 node,"
+        " but on 3 without the pods of workloads that have no zone constraint"
     )
     assert wide.fix == "labelSelector: {matchLabels: {part: shop, app: cart}}"
     assert wide.path == "spec.template.spec.topologySpreadConstraints[0].labelSelector"
@@ -444,23 +444,23 @@ def carts(*where):
 @pytest.mark.parametrize(
     ("owners", "constraints", "expected"),
     [
-        pytest.param([], [HARD], f"the next pod can go to 1 node, and to 2 {WITHOUT}", id="alone"),
+        pytest.param([], [HARD], f"the next pod fits on 1 node, but on 2 {WITHOUT}", id="alone"),
         pytest.param(
             [],
             [HARD, PER_HOST],
-            f"the next pod can go to 1 node, and to 2 {WITHOUT}",
+            f"the next pod fits on 1 node, but on 2 {WITHOUT}",
             id="of a revision that has no pod yet",
         ),
         pytest.param(
             [deployed("cart"), CURRENT],
             [HARD, PER_HOST],
-            f"the next pod could go to other nodes {WITHOUT}",
+            f"the next pod would fit on other nodes {WITHOUT}",
             id="a new revision has one node, and the present one none",
         ),
         pytest.param(
             [],
             [HARD, "hostname hard 1 part=shop"],
-            f"the next pod can go to 1 node, and to 2 {WITHOUT}",
+            f"the next pod fits on 1 node, but on 2 {WITHOUT}",
             id="they are taken from the other constraint too",
         ),
         pytest.param(
@@ -497,7 +497,7 @@ CLAIMS = {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
 def test_what_the_controller_adds_decides_where_the_next_pod_goes(fields, numbers):
     found = shop("a: n1=cart,pay,pay | b: n2=cart", deployed("pay"))
     [said] = effect(asked("cart", HARD, **fields), found)
-    assert said.startswith("the next pod can go to 1 node") == numbers
+    assert said.startswith("the next pod fits on 1 node") == numbers
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ class TestReplicasThatDoNotFit:
                 ),
                 [
                     (
-                        "warn 0 of 3 fit: zone[0] has no eligible zone, because no eligible node has its label;"
+                        "warn 0 of 3 fit: zone[0] has no eligible zone, because no eligible node has its topologyKey;"
                         " zone ScheduleAnyway fits 3"
                     )
                 ],
@@ -243,7 +243,10 @@ class TestReplicasThatCanGetStuck:
         assert found == ["warn some orders place 1 of 2; maxSkew: 2 always places 2"]
 
     def test_are_explained_with_names_of_nodes_where_these_may_be_told(self):
-        for policy, order in ((FULL, "one such order places pods on a0"), (FIXED, "one such order ends after 1 step")):
+        for policy, order in (
+            (FULL, "one such order places pods on a0"),
+            (FIXED, "one such order gets stuck after 1 step"),
+        ):
             findings = examined(web(HOST, **STATEFUL), policy, index=pinned()).findings
             [judged] = [each for each in findings if each.finding.rule == STUCK]
             assert judged.finding.detail == (

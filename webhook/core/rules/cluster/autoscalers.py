@@ -116,8 +116,7 @@ def _one_at_a_time(first: Placed, other: Placed, every: list[Placed], ground: Us
     names = one_line(f"{first.name} and {other.name}", 60)
     keys = one_line(f"{first.short_name} and {other.short_name}", 60)
     detail = (
-        f"the descheduler evicts pods for {names} one after the other, even if kube-scheduler has no node that"
-        " satisfies both"
+        f"the descheduler checks {names} separately: it can evict a pod for one of them even if no node satisfies both"
     )
     one, another = (ground.view.column(each.constraint.topology_key or "").present for each in (first, other))
     if lacking := ((one ^ another) & ground.open).bit_count():

@@ -290,8 +290,8 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
         return ""
     over = f"without the pods of workloads that have no {placed.short_name} constraint"
     if len(found) > 1:
-        return f"the next pod could go to other nodes {over}"
-    return f"the next pod can go to {plural(numbers[0], 'node')}, and to {numbers[1]} {over}"
+        return f"the next pod would fit on other nodes {over}"
+    return f"the next pod fits on {plural(numbers[0], 'node')}, but on {numbers[1]} {over}"
 
 
 def _next_pods(placed: Placed, subject: Subject) -> Iterator[Pod]:

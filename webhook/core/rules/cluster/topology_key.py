@@ -163,24 +163,25 @@ KEY_PARTIAL = Rule(
 
 
 def _unknown(placed: Placed, key: str, ground: UsableNodes, subject: Subject) -> Iterator[Finding]:
-    said = quoted(key, 256)
+    label = quoted(key, 256)
     softs = sum(not constraint.hard for constraint in placed.template.template.pod_spec.constraints)
-    compared = "the scheduler scores only nodes with the"
     if placed.constraint.hard:
         outcome = "pods stay Pending"
-        detail = f"DoNotSchedule allows only nodes with the label {said}, and no node has it"
+        detail = f"DoNotSchedule allows only nodes with the label {label}, and no node has it"
     elif softs > 1:
         outcome = "no ScheduleAnyway constraint has an effect"
-        detail = f"{compared} labels of all ScheduleAnyway constraints, and no node has {said}"
+        detail = (
+            f"the scheduler scores only nodes with all labels of ScheduleAnyway constraints, and no node has {label}"
+        )
     else:
         outcome = f"{placed.name} has no effect"
-        detail = f"{compared} label {said}, and no node has it"
+        detail = f"the scheduler scores only nodes with the label {label}, and no node has it"
     # A soft zone constraint is harmless in a cluster without zones.
     portable = key in PLACES and not placed.constraint.hard and softs == 1
     instead = closest_node_key(
         key, ground.view, well_known=not subject.policy.messages.name_keys(offline=subject.offline)
     )
-    fix = Fix(f"label the nodes with {said}, or use a label they have")
+    fix = Fix(f"label the nodes with {label}, or use a label they have")
     if instead and ground.open & ~ground.view.column(instead).present:
         fix = Fix(f"use {one_line(instead)}, and label the nodes that lack it")
     elif instead:
@@ -190,7 +191,7 @@ def _unknown(placed: Placed, key: str, ground: UsableNodes, subject: Subject) ->
         placed,
         "topologyKey",
         fix,
-        summary=f"{outcome}: no node has {said}",
+        summary=f"{outcome}: no node has {label}",
         remedy=f"use {quoted(instead, 40)}" if instead else "label the nodes",
         detail=detail,
         warns=False if portable or growing else None,

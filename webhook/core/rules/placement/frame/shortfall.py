@@ -273,7 +273,7 @@ def in_the_way(short: Shortfall) -> str:
 def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: ConstraintRoom, placed: Placed) -> str:
     """Describe the limiting domains. Empty if all domains accept a pod."""
     if not room.limit.enough and (placed.constraint.min_domains or 1) == 1:
-        return f"{placed.name} has no eligible {placed.noun}, because no eligible node has its label"
+        return f"{placed.name} has no eligible {placed.noun}, because no eligible node has its topologyKey"
     if not room.limit.enough:
         return f"{placed.name} has fewer {placed.noun}s than minDomains {placed.constraint.min_domains}"
     held = [each for each in room.closed if room.count(each) == room.minimum]
@@ -288,7 +288,7 @@ def steps(short: Shortfall) -> str:
     if not witness:
         return ""
     if not short.case.subject.policy.messages.name_domains(HOSTNAME):
-        return f"; one such order ends after {plural(len(witness), 'step')}"
+        return f"; one such order gets stuck after {plural(len(witness), 'step')}"
     named = [f"{each.node}{' (pod deleted)' * each.gone}" for each in witness[:_MAX_STEPS]]
     more = f", and {len(witness) - _MAX_STEPS} more" if len(witness) > _MAX_STEPS else ""
     return f"; one such order places pods on {', '.join(named)}{more}"
