@@ -60,7 +60,9 @@ _log = logging.getLogger(__name__)
 
 
 class Engine(Struct, frozen=True, kw_only=True, dict=True):
-    """The policy and the cluster for reviews. A changed configuration replaces it as a whole.
+    """The policy and the cluster for reviews.
+
+    A changed configuration leads to a new engine.
 
     Attributes:
         policy: The policy.
@@ -140,7 +142,7 @@ def answer(  # noqa: PLR0913 each differs between requests
     unread_for: Reason | None = None,
     asking: IndexClient | None = None,
 ) -> ReviewAnswer:
-    """Judge a request and encode the answer. Never raises.
+    """Decide on an admission request and encode the response. Never raises.
 
     Args:
         route: The webhook that was called.
@@ -148,9 +150,9 @@ def answer(  # noqa: PLR0913 each differs between requests
         engine: The policy and the cluster.
         today: An ISO date (UTC).
         now: An ISO time (UTC).
-        budget: The time limit, on the clock `time.perf_counter`. If it forbids searches, the answer may be `costly`.
-        waited: If false, the decision may name an awaited object. Judge the request again instead of sending such
-            an answer, or a `costly` answer.
+        budget: The time limit, on the clock `time.perf_counter`. If it forbids searches, the decision may be `costly`.
+        waited: Whether waiting for missing objects is over. If false, the decision may name an awaited object. Do not
+            send such a decision, or a `costly` one. Call this function again instead.
         unread_for: Why the request has no objects: its body was not read (`core.review.review.decide_unread`).
         asking: Reads the index from a thread other than its owner.
     """
@@ -186,7 +188,7 @@ def _is_over(seconds: float) -> Callable[[], bool]:
 
 
 def answered(route: Route, request: AdmissionRequest, decide: Callable[[], Decision]) -> ReviewAnswer:
-    """Encode the decision of the function. Never raises. If the function raises, the request is allowed."""
+    """Encode the decision made by ``decide``. Never raises. If ``decide`` raises, the request is allowed."""
     decision = _UNDECIDED
     try:
         decision = decide()

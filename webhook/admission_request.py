@@ -1,4 +1,6 @@
-"""Decode AdmissionReview v1 requests. A body that is none raises a ReviewError with an HTTP status.
+"""Decode AdmissionReview v1 requests.
+
+An invalid body raises a ReviewError with an HTTP status.
 
 Source: k8s.io/api/admission/v1.
 """

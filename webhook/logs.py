@@ -31,7 +31,10 @@ _DELETE = "\x7f"  # the only control character that JSON does not escape
 
 
 def configure(level: str, stream: TextIO) -> "LineWriter":
-    """Log to the stream as JSON, from this level up. A crash of the interpreter also writes its threads' frames."""
+    """Log records of ``level`` and above to the stream as JSON lines.
+
+    If the interpreter crashes, it writes the stack of each thread to the stream too.
+    """
     handler = LineWriter(stream)
     with contextlib.suppress(OSError):  # a stream in memory has no file
         faulthandler.enable(stream)
@@ -61,7 +64,10 @@ class LineWriter(logging.Handler):
         os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        """Start with an empty queue. A forked process has its own thread, and its parent writes the parent's lines."""
+        """Start with an empty queue and without a thread.
+
+        A forked process needs both anew: threads do not survive a fork, and the parent process writes the queued lines.
+        """
         self._waiting: queue.SimpleQueue[str | threading.Event] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 

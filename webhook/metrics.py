@@ -79,7 +79,7 @@ _FIGURES = {
 
 
 class _Watched(Protocol):
-    """A `WatchState`, without an import of its module: the resource, and a value for each row of `_FIGURES`."""
+    """A `WatchState`, without an import of its module. It has a resource, and a value for each key of `_FIGURES`."""
 
     @property
     def resource(self) -> str: ...
@@ -88,8 +88,8 @@ class _Watched(Protocol):
 class Metrics:
     """The counters and gauges of a process, in their own registry.
 
-    Numbers that every request changes are kept in plain tables. A counter of the client library takes as long as a
-    rule, and a request can have a dozen answers of rules.
+    Per-request counts are in plain dictionaries. Incrementing a counter of the client library takes as long as
+    evaluating one rule, and a request can count a dozen rule results.
     """
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class Metrics:
         (metric.labels(*labels) if labels else metric).inc(by)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of the plain tables, for the client library."""
+        """Yield the metrics for the Prometheus client library: requests, durations and results."""
         requests = CounterMetricFamily(
             "evenspread_admission_requests", "Admission requests answered.", labels=["route", "decision", "dry_run"]
         )
@@ -199,7 +199,10 @@ class Metrics:
 
 
 class ClusterFigures(Collector):
-    """The metrics of the cluster's objects at a scrape. ``watch_states`` returns a `WatchState` of each kind."""
+    """Prometheus metrics of the watched objects, collected at each scrape.
+
+    ``watch_states`` returns one `WatchState` for each kind.
+    """
 
     def __init__(self, watch_states: Callable[[], Iterable[_Watched]]) -> None:
         self._watch_states = watch_states

@@ -116,7 +116,10 @@ StateEntry = _PendingEntry | _SkewEntry | _DefaultsEntry | _ZoneLossEntry
 
 
 def state_entries(scan: ClusterScan) -> Iterator[StateEntry]:
-    """Yield the entries about pods, skew, defaults and zones of a whole cluster."""
+    """Yield the audit's entries about pending pods, skew, defaults and zone losses.
+
+    They cover the whole cluster. The zone losses come last: first the totals by zone, then by workload.
+    """
     for workload in scan.workloads:
         title = workload.title
         if workload.pending:

@@ -8,7 +8,7 @@ _Part = TypeVar("_Part", bound=Struct)
 
 
 class Document(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A part of a document. Existing fields keep their name and meaning. Releases may add fields."""
+    """Base class of JSON output: the whole document or a part. Releases may add fields, but never change old ones."""
 
 
 class Range(Document, frozen=True):

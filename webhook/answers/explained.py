@@ -95,7 +95,7 @@ class _Detail(Document, frozen=True):
 
 
 class _OpenWay(Document, frozen=True):
-    """Requirements of the pod. If the pod drops all of them, these nodes admit it."""
+    """Requirements of the pod (``without``), and the nodes that admit the pod if it drops all of them."""
 
     without: tuple[str, ...]
     nodes: tuple[str, ...]
@@ -115,7 +115,7 @@ class _ReplicaRange(Range, frozen=True):
 
 
 class _ConstraintFix(Document, frozen=True):
-    """A change of the pod's constraints that lets a node admit it."""
+    """A change of the pod's constraints, after which at least one node admits the pod."""
 
     text: str
     nodes: tuple[str, ...]
@@ -166,7 +166,7 @@ class Explained(Document, frozen=True, kw_only=True):
 
 
 def explained(answer: AnsweredQuestion, pods: tuple[str, ...] | UnsetType = UNSET) -> Explained:
-    """Return the document of an answer. ``pods`` are all pods with the same cause."""
+    """Convert an answer to the JSON document for output. ``pods`` are all pods with the same cause."""
     explanation, question = answer.explanation, answer.question
     names, meta = explanation.verdict.nodes.names_of, question.pod.meta
     return Explained(

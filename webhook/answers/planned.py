@@ -1,4 +1,4 @@
-"""The answer of ``evenspread plan``, and its document."""
+"""The result of ``evenspread plan``, and its JSON document."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,10 @@ from webhook.core.what_if.ending import PodMove
 
 
 class _CapOfKey(Document, frozen=True, kw_only=True):
-    """A cap as written, with ``lessThan`` or ``atMost``, and the most pods it allows in a domain."""
+    """A user's cap on the pods per domain, as written: ``lessThan`` or ``atMost``.
+
+    ``most`` is the number of pods that the cap allows in a domain.
+    """
 
     topology_key: str
     less_than: int | str | UnsetType = UNSET
@@ -29,7 +32,10 @@ class _CapOfKey(Document, frozen=True, kw_only=True):
 
 
 class _FullestOfOrders(Document, frozen=True):
-    """The fullest domain of all orders, the cap in pods, and the order that fills it."""
+    """The highest pod count of a domain in any order of placing the pods.
+
+    ``most`` is the cap in pods. ``sequence`` is an order that reaches ``pods``.
+    """
 
     topology_key: str
     domain: str
@@ -39,7 +45,10 @@ class _FullestOfOrders(Document, frozen=True):
 
 
 class _NaivePlan(Document, frozen=True):
-    """The constraints before the plan, and how they place the pods. Without any, each cap is taken as maxSkew."""
+    """The constraints without the plan, and the result of placing the pods with them.
+
+    If there are no constraints, each cap is written as maxSkew.
+    """
 
     constraints: tuple[SpreadConstraint, ...]
     verdict: PlacementVerdict | None
@@ -85,15 +94,15 @@ class PlanDocument(Document, frozen=True):
 
 
 class PlanAnswer(Struct, frozen=True, kw_only=True):
-    """The plan for a group, and the result of the fields before the plan.
+    """The plan for a group, and whether all pods fit without the plan.
 
     Attributes:
         known: The group and its shards.
         derived: The plan.
         stands: Whether the plan is the stored plan.
-        naive: The first shard's fields before the plan.
-        own: Whether ``naive`` is from its template. Else it is the caps, written as maxSkew.
-        seen: The result of the fields before the plan. None if the group has no enforced cap.
+        naive: The first shard's fields without the plan.
+        own: Whether ``naive`` is from the shard's template. Else it is the caps, written as maxSkew.
+        seen: The result of the simulation with ``naive``. None if the group has no enforced cap.
     """
 
     known: PlanInput
@@ -110,7 +119,10 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def broken(self) -> Mapping[str, int]:
-        """By topology key, the pods in the fullest domain, for each cap broken by the fields before the plan."""
+        """The pods in the fullest domain, by topology key, of each exceeded cap.
+
+        Only covers caps exceeded under the workloads' fields before the plan.
+        """
         worst = self.seen.worst if self.seen is not None else {}
         return {key: each.pods for key, each in worst.items() if each.pods > (self.group.most(key) or 0)}
 
@@ -133,7 +145,10 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
 
 
 def plan_answer(known: PlanInput, freed: PlanInput, before: StoredPlan) -> PlanAnswer:
-    """Derive the plan, and simulate the fields before the plan.
+    """Derive the plan, and simulate the naive fields of the shards for comparison.
+
+    The naive fields are the template's own fields. If they lack hard constraints over the group's keys, each enforced
+    cap adds one.
 
     Args:
         known: The group and its shards.
@@ -157,7 +172,7 @@ def plan_answer(known: PlanInput, freed: PlanInput, before: StoredPlan) -> PlanA
 
 
 def planned(answer: PlanAnswer) -> PlanDocument:
-    """Return the document of a group."""
+    """Convert the placement plan of a SpreadGroup to its output document."""
     group = answer.group
     caps = tuple(_cap(cap, group.pods) for cap in group.caps)
     return with_fields_of(

@@ -1,4 +1,4 @@
-"""The texts of ``evenspread simulate``, and its document."""
+"""Messages of ``evenspread simulate``, and its JSON output."""
 
 from collections.abc import Mapping, Sequence
 
@@ -32,7 +32,10 @@ class _BlockedNode(Document, frozen=True):
 
 
 class _Blocking(Document, frozen=True):
-    """The nodes that reject the first waiting pod, in the domain with the fewest pods or in all."""
+    """The nodes that reject the first waiting pod, with the reason for each.
+
+    They are in the domain with the fewest pods. Without such a domain, they are all nodes.
+    """
 
     topology_key: str | None
     domain: str | None
@@ -41,7 +44,7 @@ class _Blocking(Document, frozen=True):
 
 
 class _ProvenChange(Document, frozen=True):
-    """A change that gives all pods a node in every order, and its drawbacks."""
+    """A suggested change after which all pods fit in every order, with its drawbacks."""
 
     text: str
     target: str
@@ -68,7 +71,10 @@ class _Rollout(Document, frozen=True):
 
 
 class _StuckProbability(Document, frozen=True):
-    """The share of orders with a Pending pod: if all orders are equally likely, and if scores decide."""
+    """The share of placement orders with a Pending pod.
+
+    ``uniform`` is for equally likely orders. ``scored`` is for nodes chosen by kube-scheduler's scores.
+    """
 
     uniform: float | None
     scored: float | None
@@ -122,7 +128,10 @@ class Simulated(Document, frozen=True):
 
 
 def simulated(answers: Sequence[SimulationAnswer]) -> Simulated:
-    """Return the document of the answers to the events."""
+    """Return the output document of a simulation: the worst event's answer.
+
+    With several events, the document also lists all answers.
+    """
     documents = tuple(map(_simulated, answers))
     worst = min(documents, key=lambda document: _WORST_FIRST.index(document.verdict))
     return worst if len(documents) == 1 else replace(worst, events=documents)

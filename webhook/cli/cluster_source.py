@@ -34,7 +34,7 @@ class ClusterSource(Struct, frozen=True, kw_only=True):
         missing: A line for each unreadable kind, with the consequence.
         server: Its API server. None for a snapshot.
         namespace: The namespace of the kubeconfig's context. Empty for a snapshot.
-        kept: Raw objects, as selected by ``keep``.
+        kept: The raw JSON objects selected by the caller (``keep`` of `read_cluster`).
     """
 
     index: ClusterIndex
@@ -54,14 +54,16 @@ def read_cluster(
     as_version: KubernetesVersion | None = None,
     keep: Callable[[Item], bool] = lambda _item: False,
 ) -> ClusterSource | None:
-    """Read the selected cluster. None without a selection. Prints a note for each unreadable kind or object.
+    """Read the selected cluster. None without a selection.
+
+    Prints a note for each unreadable kind or object.
 
     Args:
         selection: The options of the command line.
-        policy: Its ``workloads`` are read as well.
+        policy: Its ``workloads`` name custom kinds to read as well.
         progress: Called with the number of objects so far.
-        as_version: Release whose rules measure pods. None for the cluster's own.
-        keep: Selects objects to keep as raw JSON. Those of a live cluster have line 0.
+        as_version: Release whose rules compute pod resources. None for the cluster's own release.
+        keep: Selects objects to keep as raw JSON. Objects of a live cluster have line 0.
 
     Raises:
         CommandError: With exit code 4 for an unreadable cluster, 3 for an unreadable snapshot.

@@ -14,7 +14,7 @@ class Paint:
         self._color = color
 
     def __call__(self, text: str, *codes: str) -> str:
-        """Wrap the text in these codes."""
+        """Return the text in these ANSI codes, or unchanged without colour."""
         return f"\033[{';'.join(codes)}m{text}\033[0m" if self._color and text else text
 
 

@@ -10,7 +10,7 @@ _MAX_BYTES = 1 << 20  # of a configuration
 
 
 class FoundConfig(Struct, frozen=True):
-    """The configuration file of a repository. The files it names must be inside ``root``."""
+    """The configuration file of a repository. All files named in the configuration must be inside ``root``."""
 
     file: Path
     root: Path

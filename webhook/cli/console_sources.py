@@ -48,7 +48,7 @@ def shown(scan: ClusterScan, policy: Policy, source: str, moment: str) -> Shown:
 
 
 def page(result: RunResult, policy: Policy, source: str, moment: str) -> Iterator[str]:
-    """A whole cluster as an HTML file."""
+    """Render the scan of a whole cluster as one HTML file. Yields nothing without a scan."""
     if result.scan is not None:
         yield single_file(shown(result.scan, policy, source, moment), result.scan)
 
@@ -96,7 +96,10 @@ def _selected_pods(read: Sequence[File | InputFault], index: ReadOnlyIndex) -> I
 
 
 def computed_once(compute: Callable[[], Shown]) -> Callable[[], Shown]:
-    """Compute the value at the first call. Concurrent calls wait for it."""
+    """Return a function with the cached result of ``compute``.
+
+    The first call runs ``compute``. Concurrent calls wait for its result.
+    """
     lock, cached = threading.Lock(), functools.cache(compute)
 
     def get() -> Shown:
@@ -109,7 +112,10 @@ def computed_once(compute: Callable[[], Shown]) -> Callable[[], Shown]:
 def scanner_source(
     scanner: Scanner, elector: Elector, policy: Callable[[], Policy], authority: AuthorityUpkeep | None = None
 ) -> Callable[[], Shown]:
-    """The controller's last scan. A standby replica shows the name of the leader."""
+    """Return a function for the console's input: the last scan and its health.
+
+    On a standby replica, the function also names the leader.
+    """
 
     def get() -> Shown:
         latest, feed, decided = scanner.latest, scanner.feed, policy()
@@ -155,7 +161,7 @@ def start(source: Callable[[], Shown], cluster: Sequence[str], bind: tuple[str, 
 
 
 def file_source(file: str, config: str | None, frame: Frame) -> tuple[Callable[[], Shown], Sequence[str]]:
-    """The source for a file, and the options for `simulate` to read it."""
+    """Return the console's data source for a file, and the options for `simulate` to read the file."""
     return computed_once(lambda: shown_file(file, frame)), (
         "--snapshot",
         file,

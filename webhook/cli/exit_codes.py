@@ -7,7 +7,7 @@ from webhook.core.spelling import did_you_mean
 
 
 class Exit(IntEnum):
-    """The exit codes. They are a promise to scripts."""
+    """The exit codes. They are a stable interface for scripts."""
 
     FINE = 0
     FINDINGS = 1

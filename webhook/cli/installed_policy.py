@@ -87,7 +87,10 @@ def _labelled(live: LiveCluster, otherwise: str) -> _ConfigMap | None:
 
 
 def _registered(live: LiveCluster) -> frozenset[str]:
-    """The registered Services. In the chart, they share their name with the ConfigMap."""
+    """Return the Services called by evenspread's validating webhooks.
+
+    The format is NAMESPACE/NAME. In the chart, a Service has the same name as its policy's ConfigMap.
+    """
     _, content, _ = _get(live, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations")
     services = (
         webhook.get("clientConfig", {}).get("service") or {}

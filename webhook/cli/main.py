@@ -70,7 +70,7 @@ class _Commands(click.Group):
 
 
 def _without_extra(name: str, error: ModuleNotFoundError) -> click.Command:
-    """A placeholder for a command, which reports its missing extra."""
+    """Return a placeholder for a command. When run, the placeholder reports the missing extra of the distribution."""
     missing = missing_extra(error)
     if missing is None:
         raise error

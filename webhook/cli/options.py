@@ -66,7 +66,7 @@ _NAMESPACE_HELP = "Namespace of KIND/NAME, and of objects without a namespace."
 
 
 def frame_options(command: Callable[..., object], namespace_help: str = _NAMESPACE_HELP) -> Callable[..., object]:
-    """Add --kube-version, --namespace and --config. The command gets them as ``frame``."""
+    """Add --kube-version, --namespace and --config. The command gets the options' values as ``frame``."""
 
     @functools.wraps(command)
     def framed(*, policy: Policy, kube_version: KubernetesVersion | None, namespace: str, **rest: object) -> object:
@@ -91,10 +91,10 @@ def review_options(command: Callable[..., object], namespace_help: str = _NAMESP
 
 
 def policy_option(command: Callable[..., object]) -> Callable[..., object]:
-    """Add --config and --no-config. The command gets ``policy``.
+    """Add the options --config and --no-config.
 
-    It is that of --config, else the live cluster's, else the repository's, else the built-in one. A faulty
-    configuration ends the command with exit code 2, after printing its faults.
+    The command gets the chosen ``policy``. The first of these configurations applies: --config, the live cluster's, the
+    repository's, the built-in one. A faulty configuration ends the command with exit code 2, after printing its faults.
     """
 
     @functools.wraps(command)

@@ -48,7 +48,7 @@ class NamedObject(Struct, frozen=True, kw_only=True):
         return object_title(self.kind, self.namespace, self.name)
 
     def is_in(self, item: Item) -> bool:
-        """Whether a raw object is this one."""
+        """Whether a raw JSON object has this kind, namespace and name."""
         if item.of.kind != self.kind or group_of(item.of.api_version or "") not in self.groups:
             return False
         meta = read_meta(item.raw)
@@ -112,7 +112,9 @@ def parse_object(text: str, namespace: str, embedded: Iterable[EmbeddedKind] = (
 def find_object(
     named: NamedObject, known: ClusterSource, *, guessed: bool
 ) -> tuple[Raw | Mapping[str, object], TypeMeta]:
-    """Find the object among the kept ones, else on the API server. Returns it with its type.
+    """Find the object in the objects read from the cluster, else on the API server.
+
+    Returns the object with its type.
 
     Args:
         named: The object.

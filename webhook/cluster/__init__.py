@@ -1,1 +1,4 @@
-"""The API server's protocol. Requests raise ClusterError without an answer, and RefusedError for a refusal."""
+"""The API server's protocol.
+
+A request raises ClusterError if there is no response, and RefusedError if the API server refuses the request.
+"""

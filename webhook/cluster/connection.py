@@ -98,7 +98,7 @@ class Stream:
                 parts, size = [rest], len(rest)
 
     def end(self) -> None:
-        """Close the stream, so that its reader sees the end."""
+        """Shut down the HTTP response, so a thread reading it reaches the end of the stream."""
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # it has already ended
             self._response.shutdown()
 

@@ -42,7 +42,10 @@ class _KubeContext(Struct, frozen=True, kw_only=True):
 
 
 def chosen_context(account: Account) -> _KubeContext:
-    """Return the account's kubeconfig context. Without a kubeconfig, it is the cluster around this pod."""
+    """Return the account's kubeconfig context.
+
+    Without a kubeconfig, return a context for the cluster around this pod.
+    """
     if account.kubeconfig is None:
         return _KubeContext(name="around this pod")
     from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger  # noqa: PLC0415 as in `connect`
@@ -60,7 +63,7 @@ def chosen_context(account: Account) -> _KubeContext:
 
 
 def connect(account: Account) -> tuple[Any, Any]:  # the package has no types
-    """Return the package's configuration and its connection pool."""
+    """Return the Python client's configuration for the account, and its connection pool."""
     # Imported here: it takes 0.2 s and 37 MiB, a cost that commands without a cluster must not pay.
     from kubernetes.client import ApiClient, Configuration  # noqa: PLC0415  slow to import
     from kubernetes.config import load_kube_config  # noqa: PLC0415  slow to import

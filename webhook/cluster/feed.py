@@ -52,14 +52,17 @@ _log = logging.getLogger(__name__)
 
 
 class LoopWriter:
-    """Applies changes in the event loop. Call it from any thread except the loop's own."""
+    """Applies changes of the index in the event loop. Call it from any thread except the loop's own."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._batches: deque[tuple[Iterator[Step], Future[None]]] = deque()
 
     def __call__(self, steps: Iterable[Step]) -> None:
-        """Run the steps in the loop, in order, and return after the last. Raises the error of a failing step."""
+        """Run the steps in order in the event loop, and return after the last step.
+
+        Raises the error of a failing step.
+        """
         done = Future[None]()
         try:
             self._loop.call_soon_threadsafe(self._begin, iter(steps), done)
@@ -90,7 +93,7 @@ class LoopWriter:
 
 
 class Waiters:
-    """Callers waiting for objects. Only the event loop uses it."""
+    """Callers waiting for a watch event of an object. Only the event loop uses this class."""
 
     def __init__(self) -> None:
         self._waiters: dict[_Key, list[Callable[[], None]]] = {}
@@ -165,7 +168,7 @@ class Feed:
         self._settled = False
 
     def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        """List and watch until `stop`. With a loop, changes are applied there."""
+        """List and watch until `stop`. With a ``loop``, the event loop applies the changes to the index."""
         if loop is not None:
             self._write = LoopWriter(loop)
         work = [("version", self._follow_version), ("sync", self._settle)]

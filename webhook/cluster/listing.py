@@ -44,7 +44,11 @@ _BAD_REQUEST, _GONE = HTTPStatus.BAD_REQUEST, HTTPStatus.GONE
 
 
 class Paging:
-    """The pages of a list request. ``plural`` is empty until `discover`, if it is unknown or the kind is optional."""
+    """The pages of a list request for a kind.
+
+    ``plural`` is the plural resource name in the URL. For an unknown name or an optional kind, it is empty until
+    `discover`.
+    """
 
     def __init__(self, server: ApiServer, resource: Resource) -> None:
         self.plural = _known_plural(resource)
@@ -67,7 +71,7 @@ class Paging:
         return not self._more
 
     def reader(self) -> Reader:
-        """Return the reader of the kind's objects in this version."""
+        """Return the function that reads this kind's objects in the current API version."""
         return self._resource.reader(self.api_version)
 
     def discover(self) -> None:
@@ -127,7 +131,12 @@ class Paging:
 
 
 class Listing(Struct, Generic[_Kept], frozen=True, kw_only=True):
-    """The objects of a kind, or the refusal: in short ("403 Forbidden"), and in the server's words."""
+    """The listed objects of a kind, or the API server's refusal.
+
+    Attributes:
+        refused: The refusal in short: ``403 Forbidden``. Empty if listed.
+        detail: The refusal in the API server's words.
+    """
 
     resource: str
     values: tuple[_Kept, ...] = ()
@@ -136,7 +145,7 @@ class Listing(Struct, Generic[_Kept], frozen=True, kw_only=True):
 
 
 class Pause(Struct, frozen=True):
-    """The pauses between attempts, in seconds."""
+    """The pauses between attempts to list a kind. ``first`` is the first pause in seconds."""
 
     sleep: Callable[[float], object] = time.sleep
     first: float = 0.5
@@ -152,7 +161,11 @@ class ListedPage(Struct, frozen=True):
 
 
 class NotListedError(ClusterError):
-    """The API server refuses to list a kind. ``refused`` is the short reason, the text the server's words."""
+    """The API server refuses to list a kind.
+
+    ``resource`` is the kind's resource. ``refused`` is the HTTP status in words. The error's text is the API server's
+    message.
+    """
 
     def __init__(self, resource: str, refusal: RefusedError) -> None:
         super().__init__(str(refusal))

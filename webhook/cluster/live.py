@@ -37,12 +37,12 @@ class UnreadableClusterError(Exception):
 
 
 class LiveCluster(Struct, frozen=True, kw_only=True):
-    """An API server that has answered.
+    """An API server that has answered a request.
 
     Attributes:
-        source: Its name in messages: ``cluster prod``.
+        source: The cluster's name in messages: ``cluster prod``.
         namespace: The namespace for manifests without one.
-        release: The API server's release as it states it, or empty.
+        release: The API server's release, as reported by the server. Empty if not reported.
     """
 
     server: ApiServer
@@ -99,7 +99,7 @@ def left_out_line(kind: str | None, value: ApiObject, why: str) -> str:
 
 
 def undecodable_line(kind: str | None, value: Raw | bytes | Mapping[str, object], why: str) -> str:
-    """Return `left_out_line` for an undecodable object."""
+    """Return the line about an undecodable object left out of the index, in the format of `left_out_line`."""
     return _left_out(kind, decoded_name(value if isinstance(value, Raw | bytes) else msgspec.json.encode(value)), why)
 
 

@@ -20,7 +20,10 @@ _LONGEST_WAIT_SECONDS = 30.0
 
 
 def watch_named(server: ApiServer, collection: str, name: str, changed: Callable[[], None]) -> None:
-    """Call ``changed`` for each event of the object in the list at a path, from a thread, forever."""
+    """Watch a single object in a daemon thread, and call ``changed`` after each event.
+
+    ``collection`` is the API path of its list. The watch never ends.
+    """
     threading.Thread(
         target=_follow, args=(server, collection, name, changed), name=f"watch {name}", daemon=True
     ).start()

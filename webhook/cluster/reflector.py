@@ -1,21 +1,23 @@
-"""List and watch a kind, and pass its events to a sink. So the sink mirrors the API server.
+"""List and watch a kind, and pass the watch events to a sink.
+
+So the sink mirrors the API server.
 
     list, page by page -> watch from the list's version -> … -> watch from the last version seen
 
-A turn is a request. After a failure the reflector waits half a second, doubled with each failure in a row up to half a
-minute. A successful list or watch with an early end counts as a failure until a watch has lived for a minute. So no
-fault causes more than a few requests a minute. Exception: a watch with an early end but new events resumes at once,
-since the API server ends the watches of slow readers in a burst of events.
+The reflector sends one request at a time. After a failure it waits half a second, doubled with each failure in a row up
+to half a minute. A list or watch that succeeds but ends early counts as a failure, until a watch has lasted a minute.
+So no fault causes more than a few requests a minute. Exception: a watch that ends early with new events resumes at
+once, since the API server ends the watches of slow readers in a burst of events.
 
-    410                     restart the list; with larger pages if a page's token was refused
+    410                     restart the list, with larger pages if a page's token was refused
     401                     read the credentials again
-    403, 404                an optional kind is off, with a retry every five minutes; an extension that is not
-                            installed has no objects
+    403, 404                skip an optional kind and retry every five minutes. A missing extension has no objects
     429                     wait as long as the server requests
-    silence, torn lines     resume the watch from the last version
-    silence from the start  the API server does not have this version yet: restart the list
+    no data, partial lines  resume the watch from the last version
+    no data from the start  the API server does not have this version yet: restart the list
 
-A new list is reconciled in place: its objects are added or replaced, then objects missing from it are deleted.
+A new list updates the sink in place. Listed objects are added or replaced, then objects missing from the list are
+deleted.
 
 Source: k8s.io/client-go tools/cache/reflector.go; API concepts, "Efficient detection of changes".
 """
@@ -53,7 +55,11 @@ _log = logging.getLogger(__name__)
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """Waiting times of a reflector, in seconds."""
+    """Timeouts, durations and waits of a reflector, in seconds.
+
+    Pairs are ranges for a random number. ``silence`` and ``list_silence`` are the longest times without data. Waits
+    after failures double from ``first_wait`` up to ``longest_wait``.
+    """
 
     # Duration of a watch; client-go uses 300 to 600.
     watch: tuple[float, float] = (240.0, 480.0)
@@ -73,7 +79,7 @@ class Timing(Struct, frozen=True, kw_only=True):
 
 
 class Pace:
-    """The clock, randomness and stop signal. Tests replace it."""
+    """Provides the clock, randomness and the stop signal. Tests replace this class."""
 
     def __init__(self) -> None:
         self._stop = threading.Event()
@@ -96,15 +102,16 @@ class Pace:
 
 
 class WatchState(Struct, frozen=True, kw_only=True):
-    """The state of a kind's copy.
+    """The state of the index's copy of a kind of cluster objects.
 
     Attributes:
+        objects: Number of copied objects.
         events: Number of watch events so far.
         left_out: Number of objects that cannot be decoded or applied. ``left_out_example`` names such an object and the
             reason.
         age: Seconds since the copy was last known to be complete. 0 while a watch is open.
         off: Whether evenspread works without the kind, because the API server lacks or refuses it.
-        fault: Empty without a fault.
+        fault: The error of the last list or watch. Empty without an error.
     """
 
     resource: str
@@ -121,7 +128,7 @@ class WatchState(Struct, frozen=True, kw_only=True):
 
     @property
     def line(self) -> str:
-        """The fault of this kind's copy. Empty if there is none."""
+        """The problem with the watched copy of this kind, in a single line. Empty without a problem."""
         parts = []
         if self.fault:
             parts.append(f"{'off' if self.off else f'{self.age:.0f} s old'}: {bounded(self.fault)}")
@@ -131,9 +138,10 @@ class WatchState(Struct, frozen=True, kw_only=True):
 
 
 class Reflector:
-    """Mirrors a kind. `run` needs its own thread, and any thread may call the rest.
+    """Lists and watches all objects of a kind, and passes each change to ``sink``.
 
-    ``sink`` gets changes in order, several at once. ``on_listed`` runs after the first list. Neither may raise.
+    `run` needs its own thread. Any thread may call the other methods. ``sink`` gets changes in order, several at once.
+    ``on_listed`` runs after the first list. Neither callback may raise an exception.
     """
 
     def __init__(  # noqa: PLR0913 the last three by keyword, for tests and for the feed
@@ -188,7 +196,7 @@ class Reflector:
 
     @property
     def age(self) -> float:
-        """Seconds since the copy was last known to be complete. Infinite before the first list."""
+        """Seconds since the cached objects were last known to be complete. Infinite before the first list."""
         if not self._synced:
             return inf
         return 0.0 if self._watching else self._pace.now() - self._contact
@@ -210,7 +218,11 @@ class Reflector:
         )
 
     def turn(self) -> float:
-        """Make a request. Returns the seconds until the next request. Never raises."""
+        """Send one list, watch or discovery request. Never raises.
+
+        Returns:
+            The seconds until the next request.
+        """
         renewals = self._server.renewals
         try:
             if self._version:
@@ -325,7 +337,10 @@ class Reflector:
     # -- known objects
 
     def _pass_on(self, changes: Sequence[tuple[Event, ApiObject]], unread: Sequence[LeftOutObject] = ()) -> None:
-        """Pass changes to the sink. Record left-out objects: rejected by the sink, or undecodable (``unread``)."""
+        """Pass changed objects to the sink, the receiver of the watch's events.
+
+        Objects rejected by the sink and undecodable objects (``unread``) are recorded as left out.
+        """
         if unread:
             read = self._paging.reader()
             changes = [*changes, *(("DELETED", name_only(meta, read, uid=False)) for meta, _ in unread)]

@@ -29,13 +29,13 @@ from webhook.core.workloads.operators import OPERATOR_LAYOUTS
 
 
 class Resource(Struct, frozen=True, kw_only=True):
-    """A kind of object in the API.
+    """A kind of object in the Kubernetes API.
 
     Attributes:
-        name: The API's plural, also used in metrics and messages. Empty until the API server names it.
-        api_versions: Tried in order.
-        required: Whether answers need the kind.
-        extension: Whether the kind may be absent. Then it has no objects, and nothing is missing.
+        name: The plural of the kind, also used in metrics and messages. Empty until the API server reports it.
+        api_versions: The versions to request, in order of preference.
+        required: Whether reviews need this kind.
+        extension: Whether the cluster may lack the kind. A missing kind then counts as one without objects.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Resource(Struct, frozen=True, kw_only=True):
         return self.name or f"{self.kind}.{group_of(self.api_versions[0])}"
 
     def reader(self, api_version: str) -> Reader:
-        """Return the reader of its objects in this version. Raises ValueError for an unused kind."""
+        """Return the reader for objects of this resource in this API version. Raises ValueError for an unused kind."""
         read = reader(TypeMeta(api_version=api_version, kind=self.kind), self.embedded)
         if read is None:
             raise ValueError(self.kind)
@@ -107,7 +107,7 @@ _WATCHED = {(version, resource.kind) for resource in BUILT_IN_RESOURCES for vers
 
 
 def watched(policy: Policy) -> tuple[Resource, ...]:
-    """Return every kind with an effect on answers: the built-in kinds, and the policy's kinds."""
+    """Return the kinds to watch: the built-in kinds, and the kinds configured in the policy."""
     named = [(kind.api_version, kind.kind) for kind in policy.workloads]
     named += policy.defaults.owners
     return BUILT_IN_RESOURCES + tuple(

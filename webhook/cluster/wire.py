@@ -1,6 +1,6 @@
-"""Decode the API server's JSON: lists, watches and discovery. An undecodable object does not affect the others.
+"""Decode the API server's JSON: lists, watches and discovery.
 
-An undecodable object counts as absent: it is left out of a list and deleted by a watch, so both agree.
+An undecodable object does not affect the others. It counts as absent: a list leaves it out, and a watch deletes it.
 """
 
 from collections.abc import Mapping

@@ -48,7 +48,10 @@ class ConfigDocument(NamedTuple):
     written: Mapping[Path, str]
 
     def fault(self, path: Path, message: str, *, key: bool = False) -> ConfigFault:
-        """Return a fault at the value, or at its key. For an absent value, it is at the surrounding mapping."""
+        """Return a fault at the position of a value, or of its key.
+
+        An absent value has the position of its parent mapping.
+        """
         place = self.keys.get(path) if key else None
         nearest = path
         while place is None:
@@ -86,10 +89,11 @@ class _UnusableError(Exception):
 
 
 def read_config_document(text: str, *, file: str) -> ConfigDocument:
-    """Read the only document of a configuration file.
+    """Read the only YAML document of a configuration file.
 
     Raises:
-        ConfigError: With all faults, such as duplicate keys, or with the first fault that ends the reading.
+        ConfigError: The document has faults, such as duplicate keys. A fault can stop the parser, and is then the only
+            one.
     """
     try:
         node = _only_document(text)

@@ -119,7 +119,7 @@ def parse_policy(
 def config_map_policy(data: Mapping[str, str], *, title: str, today: str | None = None) -> Loaded:
     """Read the policy, and the files it names, from the data of the chart's ConfigMap.
 
-    ``title`` is the ConfigMap's name in messages. The rest is as in `parse_policy`.
+    ``title`` is the ConfigMap's name in messages. ``today`` and errors are as in `parse_policy`.
     """
 
     def read(path: str) -> str | None:
@@ -164,7 +164,10 @@ def _signature(file: str) -> _Signature | None:
 
 
 def _settled(file: str) -> bool:
-    """Whether the last write is at least `SETTLE_SECONDS` ago. A file behind a link is replaced atomically."""
+    """Whether the last write to the file is at least `SETTLE_SECONDS` ago.
+
+    Always true for a symbolic link, because its target is replaced atomically.
+    """
     signature = _signature(file)
     if signature is None or Path(file).is_symlink():
         return True

@@ -1,8 +1,9 @@
-"""Check the configuration beyond its schema: dates, durations, unreachable entries, and Kubernetes' own checks.
+"""Check the parts of the configuration that the schema cannot check.
 
-A part with a fault by the schema is not checked again, so that a mistake is reported once. Default constraints need
-two checks: kube-scheduler's check of PodTopologySpreadArgs, and kube-apiserver's check of constraints in a pod. Only
-the latter covers minDomains, node policies and matchLabelKeys.
+They are dates, durations, unreachable entries and Kubernetes' own checks. A part with a schema error is not checked
+again, so a mistake is reported once. Default constraints need two checks: kube-scheduler's check of
+PodTopologySpreadArgs, and kube-apiserver's check of constraints in a pod. Only the second check covers minDomains, node
+policies and matchLabelKeys.
 """
 
 import re
@@ -68,14 +69,14 @@ class CheckedDocument(NamedTuple):
         return self.document.fault(path, message, key=key)
 
     def entries(self, path: Path) -> Iterator[Path]:
-        """Yield the paths of the mappings in a list."""
+        """Yield the path of each mapping in the list at ``path``."""
         for index in range(len(self.at(path, list) or ())):
             if self.at((*path, index), dict) is not None:
                 yield (*path, index)
 
 
 def view(document: ConfigDocument, faults: Sequence[ConfigFault]) -> CheckedDocument:
-    """Return a view of a document with the faults so far."""
+    """Return the document for further checks, without the parts with faults."""
     texts = {fault.path for fault in faults}
     parents = {text[:end] for text in texts for end, char in enumerate(text) if char in ".["}
     return CheckedDocument(document, frozenset(texts | parents))
@@ -152,7 +153,10 @@ def _workloads(part: CheckedDocument) -> Iterator[ConfigFault]:
 
 
 def _paths(part: CheckedDocument, entry: Path) -> Iterator[ConfigFault]:
-    """Yield faults about the paths of a kind, which has a pod template or constraints outside of one."""
+    """Yield faults about the combination of path fields of a custom kind.
+
+    A kind needs a ``templatePath``, or a ``constraintsPath`` for constraints outside a pod template.
+    """
     written = part.at(entry, dict) or {}
     if "templatePath" not in written and "constraintsPath" not in written:
         yield part.fault((*entry, "templatePath"), "is required without constraintsPath")
@@ -256,7 +260,10 @@ def _constraint(part: CheckedDocument, path: Path) -> SpreadConstraint:
 
 
 def _in_a_pod(part: CheckedDocument, path: Path, constraint: SpreadConstraint) -> SpreadConstraint:
-    """Return the default as in a pod: with a selector, and hard if ``hardWhenDomains`` can make it hard."""
+    """Return a default constraint as a pod would have it.
+
+    It gets a selector, and becomes hard if it has ``hardWhenDomains``.
+    """
     hard = part.at((*path, "hardWhenDomains"), int) is not None
     action = DO_NOT_SCHEDULE if hard else constraint.when_unsatisfiable
     return msgspec.structs.replace(constraint, label_selector=LabelSelector(), when_unsatisfiable=action)

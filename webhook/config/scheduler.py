@@ -28,7 +28,7 @@ _T = TypeVar("_T", bound="_SchedulerPart")
 
 
 class _SchedulerPart(Struct, frozen=True, rename="camel"):
-    """A part of the file. Unknown fields are ignored, and null means absent."""
+    """A section of the scheduler configuration file. Unknown fields are ignored, and null means absent."""
 
 
 class _Plugin(_SchedulerPart, frozen=True):

@@ -1,7 +1,7 @@
-"""Validate the configuration file by its JSON Schema.
+"""Validate the configuration file against its JSON Schema.
 
-`policy.schema.json` defines every field, its default and its description. It has two custom keywords: ``x-must`` is a
-pattern in words, and ``x-as-written`` keeps an unquoted scalar as text (1.10 does not become 1.1).
+`policy.schema.json` defines every field, its default and its description. It has two custom keywords. ``x-must``
+describes a pattern for error messages. ``x-as-written`` keeps an unquoted scalar as text (1.10 does not become 1.1).
 """
 
 import functools
@@ -116,7 +116,14 @@ def _plain(value: object, part: Schema, path: Path, written: Mapping[Path, str])
 
 
 class _Misfit(NamedTuple):
-    """An error of the validator: the keyword's argument, the value, and the part of the schema."""
+    """An error of the JSON schema validator.
+
+    Attributes:
+        wanted: The argument of the failed schema keyword.
+        value: The invalid value.
+        part: The violated part of the schema.
+        written: The text of the value in the file, for an unquoted scalar that is no string. None otherwise.
+    """
 
     wanted: Any  # raw JSON, by keyword
     value: object

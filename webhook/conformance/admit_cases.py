@@ -1,4 +1,4 @@
-"""Evaluate recorded admissions: a submitted pod, LimitRanges and classes -> the stored pod."""
+"""Evaluate recorded admission cases: a submitted pod, LimitRanges and classes -> the stored pod."""
 
 from collections.abc import Mapping
 

@@ -82,7 +82,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> float:
-        """Share of agreeing cases, 0 to 1."""
+        """The share of test cases in agreement, from 0 to 1."""
         return self.agree / self.cases
 
 
@@ -97,7 +97,7 @@ def _kind(scenario: Mapping[str, bytes]) -> str:
 
 
 class _Count:
-    """The counts of one kind and release while a file is read."""
+    """Collects the counts for one vector kind and Kubernetes release while a file is read."""
 
     def __init__(self) -> None:
         self.cases = 0

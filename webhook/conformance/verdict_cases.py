@@ -1,7 +1,7 @@
-"""Recorded scheduling scenarios: a cluster and a pod in JSON -> our verdict in the recorder's form.
+"""Compare recorded scheduling scenarios with evenspread's verdict.
 
-A scenario without ``raw`` has the pod as submitted by a client. Objects may lack names, namespaces, containers and
-allocatable resources.
+A scenario is a cluster and a pod in JSON. The verdict has the form used by the recorder. Without ``raw``, the pod is as
+submitted by a client. Objects may lack names, namespaces, containers and allocatable resources.
 """
 
 from collections.abc import Iterable, Mapping
@@ -70,7 +70,8 @@ def read_scenario(case: Mapping[str, bytes], version: KubernetesVersion = RECORD
     """Decode a recorded case.
 
     Raises:
-        DecodeError: An object cannot be decoded. ArgsError for the args block.
+        DecodeError: An object cannot be decoded.
+        ArgsError: The case's podTopologySpreadArgs are invalid.
         msgspec.ValidationError: A field of the scenario itself has another type.
     """
     index = _index(case, version)
@@ -131,7 +132,11 @@ def _scores(cycle: Cycle, named: bytes | None, verdict: Verdict) -> Json | None:
 
 
 def _requested_part(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> Json:
-    """Return the requested part: a filter's answer, the selector of cluster defaults, or the scores of all plugins."""
+    """Return one recorded part of the verdict, by name.
+
+    A filter plugin's name returns its result alone. `_DEFAULT_SELECTOR` returns the selector of cluster defaults.
+    `_SCORES` returns the scores of all plugins.
+    """
     pod, nodes = cycle.problem.pod, verdict.nodes
     names = [*nodes.names_of(nodes.live)]
     if plugin == _SCORES:

@@ -226,7 +226,7 @@ def _refused(source: Source, error: HTTPException) -> Response:
 
 
 def _finished(response: Response) -> Response:
-    """Add the headers, and answer 304 if the client has the same content."""
+    """Add the security headers. Answer 304 if the client's cached page has the same ETag."""
     response.headers.update(_HEADERS)
     if response.status_code == 200:
         response.add_etag()

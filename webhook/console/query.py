@@ -64,7 +64,7 @@ def read_query(given: Mapping[str, str]) -> Query:
 
 
 def address(path: str, query: Query, **changes: object) -> str:
-    """Return the URL of a list for this query with some parameters changed, without default values."""
+    """Return the URL of a list for this query, with ``changes`` applied. Parameters with default values are omitted."""
     plain = asdict(Query())
     values = asdict(replace(query, **changes))
     return link(path, {_NAMES.get(name, name): str(value) for name, value in values.items() if value != plain[name]})

@@ -1,4 +1,4 @@
-"""Serve the app to a few readers next to more important work: one thread a request, bounded."""
+"""The HTTP server of the console, with few threads: one for each request, up to a limit."""
 
 import socket
 import socketserver
@@ -65,12 +65,12 @@ class _ConsoleHandler(WSGIRequestHandler):
     server: ConsoleServer
 
     def setup(self) -> None:
-        """Limit the waits for this reader."""
+        """Set the socket timeout for reads and writes of this connection."""
         self.request.settimeout(self.server.patience_seconds)
         super().setup()
 
     def handle(self) -> None:
-        """Answer one request. The base class's version cannot use our handler."""
+        """Read and answer one HTTP request. This method replaces the base class's, which cannot use `_Answering`."""
         self.raw_requestline = self.rfile.readline(_LONGEST_LINE + 1)
         if len(self.raw_requestline) > _LONGEST_LINE:
             self.requestline = self.request_version = self.command = ""

@@ -11,7 +11,7 @@ from webhook.core.scan.scanned import ClusterScan, Count, Published
 
 
 class Health(Published, frozen=True, kw_only=True):
-    """The state of the installation. Null fields are unknown, as for a snapshot."""
+    """The health of an evenspread installation. Null fields are unknown, for example for a snapshot file."""
 
     ceiling: str
     defaults_mode: str = field(name="defaults")
@@ -21,7 +21,7 @@ class Health(Published, frozen=True, kw_only=True):
 
 
 class Overview(Published, frozen=True):
-    """The document of the first screen."""
+    """JSON document of the console's start page: source, time and totals of a scan."""
 
     source: Annotated[str, Meta(description="A cluster, or a snapshot file.")]
     moment: Annotated[str, Meta(description="The time of the scan.")]
@@ -33,14 +33,14 @@ class Overview(Published, frozen=True):
 
 
 class Shown(Struct, frozen=True, kw_only=True):
-    """The input of a page.
+    """The data shown by every page of the console.
 
     Attributes:
-        scan: None before the first scan ends.
+        scan: The latest scan. None before the first scan ends.
         waiting: The reason for a missing scan.
-        moment: The timestamp for ages.
+        moment: The time of the scan, for computing ages.
         live: Whether later scans will follow.
-        groups: None if unknown, for example for a file without this kind.
+        groups: The SpreadGroups. None if unknown, for example for a file without this kind.
     """
 
     scan: ClusterScan | None

@@ -1,10 +1,11 @@
-"""Answer a what-if question: a change to the cluster or a workload -> `webhook.core.what_if` in a worker process.
+"""Answer a what-if question about a change to the cluster or to a workload.
 
-The worker reads the cluster like the command line, so both give the same answers. It has a deadline, the memory left
-in its container, and the lowest priority. At most one runs at a time.
+A worker process runs the simulation (`webhook.core.what_if`). The worker reads the cluster like the command line, so
+the console and the command line give the same answers. The worker has a deadline, the lowest priority, and only the
+memory left in its container. At most one worker runs at a time.
 
 Source: kubelet kuberuntime_container_linux.go (``memory.oom.group``); Linux cgroup-v2.rst (``memory.max``,
-``memory.current``, ``memory.oom.group``).
+    ``memory.current``, ``memory.oom.group``).
 """
 
 import contextlib
@@ -73,10 +74,16 @@ _LIMITS = WorkerLimits()
 
 
 class WhatIfChange(Struct, frozen=True, kw_only=True):
-    """A what-if event and its workload. Empty and None mean no change.
+    """A what-if event for a workload, from the console's form.
+
+    Empty and None mean no change.
 
     Attributes:
-        add: The zone of an added node.
+        lose: The zone to lose.
+        drain: The node to drain.
+        delete: The node to delete.
+        add: The zone of the added nodes.
+        nodes: The number of added nodes.
     """
 
     kind: str
@@ -107,7 +114,7 @@ class WhatIfChange(Struct, frozen=True, kw_only=True):
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The arguments of `evenspread simulate`. Values are joined to their options: no value reads as an option."""
+        """The arguments of `evenspread simulate`. Each value is joined to its option, as in ``--drain=node-1``."""
         values = {"drain": self.drain, "delete-node": self.delete, "lose": self.lose and f"zone={self.lose}"}
         more = [f"--{option}={value}" for option, value in values.items() if value]
         if self.replicas is not None:
@@ -120,7 +127,10 @@ class WhatIfChange(Struct, frozen=True, kw_only=True):
 
 
 class NoAnswer(Exception):  # noqa: N818 it is no error: the question was too large, or came too early
-    """There is no answer. The message is a sentence for the user."""
+    """A what-if question has no answer, for example because it needs too much memory.
+
+    The message is a sentence for the user.
+    """
 
 
 def read_change(workload: ScannedWorkload, given: Mapping[str, str]) -> WhatIfChange:
@@ -144,7 +154,7 @@ def read_change(workload: ScannedWorkload, given: Mapping[str, str]) -> WhatIfCh
 
 
 class _PageAnswer(Struct, frozen=True, kw_only=True):
-    """The values of the answer's page. Without an answer, ``refused`` has the reason."""
+    """The template values of the what-if page. Without a result, ``refused`` has the reason."""
 
     events: tuple[Simulated, ...]
     refused: str
@@ -213,7 +223,7 @@ class Simulator:
 
 
 def _restrain(pid: int, most_bytes: int) -> None:
-    """Bound the worker's memory and priority. It may have ended already."""
+    """Limit the worker's memory and lower its priority. The worker may have ended already."""
     with contextlib.suppress(OSError):
         resource.prlimit(pid, resource.RLIMIT_DATA, (most_bytes, most_bytes))
         resource.prlimit(pid, resource.RLIMIT_CPU, (_MOST_PROCESSOR_SECONDS, _MOST_PROCESSOR_SECONDS))

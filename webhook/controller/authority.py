@@ -35,10 +35,10 @@ _log = logging.getLogger(__name__)
 
 
 class Replicas:
-    """Availability of the webhook's replicas, read from their Deployment. For a single thread.
+    """Reads the availability of the webhook's replicas from their Deployment.
 
-    Pods are ready before every node and API server routes connections to them, and a replaced replica answers until it
-    has drained. So each state counts only once it is some seconds old.
+    Not thread-safe. A status counts only after some seconds. A pod is ready before every node and API server routes
+    connections to it. A replaced replica still answers until its connections are drained.
 
     Source: k8s.io/kubernetes pkg/controller/deployment/progress.go, and util/deployment_util.go DeploymentComplete.
 
@@ -101,7 +101,11 @@ class Replicas:
         return {**status, "wanted": spec.get("replicas", 1), "observed": observed}, answer.date
 
     def _is_old_enough(self, state: str, seconds: float, since: str | None, now: datetime | None) -> bool:
-        """Whether a state is old enough, by the API server's times or by the time since its first observation."""
+        """Whether the Deployment has been in a state for this many seconds.
+
+        Counts from the API server's time ``since``, or from the first observation of the state. ``since`` is None for a
+        Deployment outside the state.
+        """
         if since is None:
             self._since.pop(state, None)
             return False
@@ -122,13 +126,13 @@ class AuthorityUpkeep:
 
     Args:
         configuration: The name of both webhook configurations.
-        secret: The CA and its lifetimes. Without it, another program writes the caBundle.
-        replicas: The webhook's replicas. Without them, no step waits for replicas.
-        expected: The kinds of configurations in the release. Their creation is awaited at the start.
+        secret: The CA and its lifetimes. Without a secret, another program writes the caBundle.
+        replicas: The webhook's replicas. Without replicas, no step waits for them.
+        expected: The kinds of configurations in the release. At the start, the controller waits for their creation.
 
     Attributes:
-        expires: The CA's end, once it is known.
-        waiting: The missing part. It is empty once the API server trusts every replica.
+        expires: When the CA expires, once known.
+        waiting: What is still missing, as text. Empty once the API server trusts every replica.
     """
 
     def __init__(  # noqa: PLR0913 the last by keyword, for tests
@@ -170,7 +174,7 @@ class AuthorityUpkeep:
             watch_named(self._server, collection(kind), self._configuration, changed)
 
     def reconcile(self) -> None:
-        """Take the next due step of the Secret and the configurations.
+        """Advance the CA rotation by one due step, and update the webhook configurations.
 
         Raises:
             ClusterError: The API server refuses or does not answer. The next call retries.

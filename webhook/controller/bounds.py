@@ -1,11 +1,11 @@
-"""Limits of the controller: writes a minute, a share of a core, and time for a single object.
+"""Limits of the controller: writes a minute, CPU share, and time for an object.
 
 A tenant who creates and deletes workloads quickly uses up the writes of its own namespace only.
 
 An object's content decides the time of its evaluation, and its author decides the content. `call_within` interrupts the
-evaluation between two bytecodes. Never run code there that changes shared state or starts threads: the error could
-interrupt it anywhere. The limit counts CPU time, since a slow machine is no fault of the object. Ten times as much
-wall-clock time ends the call in any case.
+evaluation between two bytecodes, at any point. So the called code must not change shared state or start threads. The
+limit counts CPU time, because the object does not cause a slow machine. The call also ends after ten times as much
+wall-clock time.
 """
 
 import ctypes

@@ -1,8 +1,7 @@
-"""Write events about scan results: an event when a fault begins, and none while it lasts.
+"""Return the source with the most request bytes in memory. None if it keeps them.
 
-The leader keeps the written events in memory. After a change of leaders, the first scan finds the same faults again.
-Their events have the same names, so the API server rejects duplicates. A recurring fault increments the count of its
-existing event.
+The source must release memory for ``mine`` if it would still hold more than ``mine``. It also must if it is unproven
+and ``mine`` is proven.
 """
 
 import logging
@@ -58,7 +57,7 @@ class EventWriter:
         self.outcomes: Counter[tuple[str, str]] = Counter()
 
     def forget(self) -> None:
-        """Forget the written events. Another replica may have led meanwhile."""
+        """Clear the record of written events. Called when leadership may have been with another replica."""
         self._before: dict[_At, _EventRecord] = {}
         self._now: dict[_At, _EventRecord] = {}
         self._ended = False  # whether a scan has ended
@@ -83,7 +82,7 @@ class EventWriter:
                 self._now[at] = written
 
     def end(self, unread: UnreadNames = ()) -> None:
-        """End a scan. Forget all other faults, except those of ``unread`` kinds and objects."""
+        """End a scan. Forget faults that the scan no longer found. Faults of ``unread`` kinds and objects stay."""
         kept = {at: event for at, event in self._before.items() if is_among(unread, event.workload)}
         self._before, self._now = {**kept, **self._now}, {}
         self._tried = {

@@ -1,8 +1,8 @@
-"""Reconcile the SpreadGroups of the cluster: plan each group, measure it and write its status.
+"""Reconcile the SpreadGroups of the cluster: plan, measure, and write the status.
 
-A group is due when its spec, its workloads, its pods or the nodes have changed, and at intervals. A turn takes a group
-of each namespace, the longest waiting first. So a tenant with many groups delays only its own. A turn ends after a
-second, and the next turn continues with the remaining groups. Then follows a pause of nine times the used CPU time. A
+A group is due when its spec, its workloads, its pods or the nodes have changed, and at intervals. Each run takes one
+group of each namespace, starting with the longest waiting. So a tenant with many groups delays only its own. A run ends
+after a second, and the next run continues with the remaining groups. A pause of nine times the used CPU time follows. A
 group beyond the CPU limit suspends its namespace for an hour.
 """
 
@@ -57,12 +57,12 @@ class _LastCheck(NamedTuple):
 
 
 class GroupLimits(Struct, frozen=True, kw_only=True):
-    """The limits of a reconciler.
+    """The limits for reconciling SpreadGroups.
 
     Attributes:
-        turn_seconds: The duration of a turn. Afterwards scans and reports continue.
-        cpu_seconds: CPU time for a group. It locks the index. A group of 400 pods among 5,000 nodes takes a few
-            seconds.
+        turn_seconds: The longest time for one round of reconciling. Afterwards scans and reports continue.
+        cpu_seconds: The CPU time for one group. The index is locked for this time. A group of 400 pods among 5,000
+            nodes takes a few seconds.
         pods: The number of pods of a group.
     """
 
@@ -75,12 +75,15 @@ _LIMITS = GroupLimits()
 
 
 class GroupReconciler:
-    """Reconciles groups, a turn at a time. A single thread calls `turn`, and any thread may read the attributes.
+    """Reconcile SpreadGroups.
+
+    Each call of `turn` reconciles the due groups, within a time limit. A single thread calls `turn`. Any thread may
+    read the attributes.
 
     Attributes:
         found: The groups reconciled while this replica leads.
-        writes: Counts of statuses by outcome, as for reports.
-        fault: The reason for missing checks or writes. Empty if there is none.
+        writes: The number of group statuses by outcome: written, postponed, refused or failed.
+        fault: The reason why groups were not checked or written. Empty without a problem.
     """
 
     def __init__(  # noqa: PLR0913 by keyword
@@ -142,7 +145,10 @@ class GroupReconciler:
     def _due_groups(
         self, known: Mapping[str, tuple[SpreadGroup, ...]], index: ReadOnlyIndex
     ) -> Iterator[tuple[SpreadGroup, tuple[SpreadGroup, ...], object]]:
-        """Yield a due group of each namespace: the one with the oldest check, its older groups, and its fingerprint."""
+        """Yield the due group of each namespace with the oldest check.
+
+        Each result is the group, the older groups of its namespace, and the group's fingerprint.
+        """
         now = self._clock()
         self._given_up = {name: until for name, until in self._given_up.items() if until > now}
         for namespace, groups in known.items():

@@ -30,8 +30,8 @@ class FinishedScan(Struct, frozen=True, kw_only=True):
 
     Attributes:
         ended: When the results were last brought up to date, in seconds since 1970.
-        seconds: Wall-clock time of the full scan.
-        used: Its CPU time in seconds.
+        seconds: Wall-clock time of the full scan, in seconds.
+        used: CPU time of the full scan, in seconds.
     """
 
     ended: float
@@ -41,7 +41,7 @@ class FinishedScan(Struct, frozen=True, kw_only=True):
 
 
 class Publisher:
-    """Writes results. For a single thread."""
+    """Writes the reports and events of scan results. Not thread-safe."""
 
     def __init__(self, reports: ReportWriter | None, events: EventWriter | None, clock: Callable[[], float]) -> None:
         self._reports = reports
@@ -50,7 +50,7 @@ class Publisher:
         self.forget()
 
     def forget(self) -> None:
-        """Forget which results have no events yet."""
+        """Clear the set of workloads with scan results but without written events."""
         self._fresh: set[ObjectName] = set()  # workloads with results without events
         # Workloads with pods Pending because of spread. Their event becomes due after some time without a change.
         self._waiting: set[ObjectName] = set()
@@ -61,7 +61,7 @@ class Publisher:
             self._reports.begin()
 
     def take(self, scanned: ScannedWorkload, *, update: bool) -> None:
-        """Write the report of a workload, in a full scan or in an update."""
+        """Log the failures of a workload's scan and pass on its report. ``update`` is false in a full scan."""
         for failure in scanned.failures:
             fields = {"part": failure.part, "workload": scanned.title, **exception_fields(failure.error)}
             _log.error("a bug stopped a part of the scan; the other parts are complete", extra={"fields": fields})

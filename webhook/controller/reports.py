@@ -117,7 +117,10 @@ class ReportWriter:
                 self._remove(api, namespace, name)
 
     def end(self, unread: UnreadNames = ()) -> None:
-        """Delete the reports of all other workloads, except those of ``unread`` kinds and objects."""
+        """Delete the reports of workloads without a report in this scan.
+
+        Reports of ``unread`` kinds and objects stay.
+        """
         for (api, namespace, name), existing in list(self._there.items()):
             wanted = api is self.api and (namespace, name) in self._wanted
             if not wanted and not is_among(unread, (existing.kind, namespace, existing.name)):

@@ -37,7 +37,9 @@ Page = Callable[[], tuple[int, str, bytes]]
 
 
 class Controller(Collector):
-    """The work and the state of the process. A single thread calls `turn`, and any thread may call the rest.
+    """Runs the controller's tasks and reports their state. One thread calls ``turn``.
+
+    Any thread may call the other methods.
 
     Args:
         authority: Completes the webhook configurations. None leaves them alone.

@@ -1,13 +1,13 @@
-"""The background scan: evaluate the workloads of the cluster with the rules of admission.
+"""The background scan: evaluate the cluster's workloads with the admission rules.
 
-    elected -> feed -> full scan: every kind of workload, page by page -> reports, totals, events
-                    -> every 10 s: the workloads whose facts changed   -> reports, totals, events
+    elected -> watches -> full scan: every kind of workload, page by page -> reports, totals, events
+                       -> every 10 s: the workloads whose facts changed   -> reports, totals, events
 
-`KnownWorkloads` keeps the results, and finds the workloads with changed facts. A full scan is the safety net: it counts
-results that differ although no fact changed. Each scan evaluates slice by slice. It rests after each slice to stay
-within its share of a core. Updates continue during a full scan. A failed page ends the turn, and the next turn
-continues with the same kind. A replica that loses the lease stops at the next slice, writes nothing and drops its copy
-of the cluster. After a bug, the next full scan builds the results anew.
+`KnownWorkloads` keeps the results, and finds the workloads with changed facts. A full scan detects missed changes: it
+counts results that differ although no fact changed. The scan evaluates workloads in slices. It rests after each slice
+to stay within its share of a core. Updates continue during a full scan. After a failed page, the next run continues
+with the same kind. A replica without the lease stops at the next slice, writes nothing and drops its copy of the
+cluster. After a bug, the next full scan evaluates everything again.
 """
 
 import logging
@@ -177,7 +177,10 @@ class Scanner:
         self._updates.apply(changes)
 
     def _scan(self, feed: Feed) -> None:
-        """Continue the full scan, or start one. Raises _LostError, or ClusterError: the next call continues."""
+        """Start the full scan or continue it.
+
+        Raises _LostError or ClusterError. The next call then continues the scan.
+        """
         running, known = self._running, self._updates.known
         if running is None or self._clock() > running.began + 2 * self.settings.full_interval:
             running = self._running = self._start_scan(feed)
@@ -231,7 +234,11 @@ class Scanner:
             self._updating = False
 
     def _evaluate(self, objects: Iterable[ObjectJson], lister: WorkloadLister, policy: Policy, feed: Feed) -> None:
-        """Evaluate objects, slice by slice, and report the results. Raises _LostError."""
+        """Evaluate objects in time slices, and publish the results.
+
+        Raises:
+            _LostError: This replica may no longer write.
+        """
         left = [*reversed([*objects])]
         while left:
             if not self.may_write():
@@ -293,6 +300,6 @@ class Scanner:
         self._forget_results()
 
     def _forget_results(self) -> None:
-        """Drop the results. The next full scan builds them anew, and `latest` stays until its end."""
+        """Drop the results, for the next full scan to recompute. `latest` stays until the end of the scan."""
         self._updates = self._new_updates()
         self._publisher.forget()

@@ -1,4 +1,4 @@
-"""The settings of a scan, and its context: the copy of the cluster, unless it is too old."""
+"""The settings of a scan, and its context: the cached cluster, unless the cache is too old."""
 
 import time
 
@@ -16,12 +16,12 @@ class ScanSettings(Struct, frozen=True, kw_only=True):
     """Settings of the scan.
 
     Attributes:
-        interval: Seconds between two lists of unwatched kinds. Also between two updates after a change of the whole
-            cluster, if it concerns many workloads.
+        interval: Seconds between two lists of unwatched kinds. If a change of the whole cluster affects many workloads,
+            also the seconds between two updates.
         full_interval: Seconds from start to start of full scans.
         share: The allowed share of a core.
         all_workloads: Whether metrics show the skew of all workloads, or only exceeded limits.
-        slice_seconds: How long a slice of the scan locks the index. Only watches wait for it.
+        slice_seconds: How long a slice of the scan locks the index. Only watch events wait for this lock.
         workload_seconds: CPU time for a workload. An ordinary workload takes some milliseconds.
     """
 
@@ -36,14 +36,20 @@ class ScanSettings(Struct, frozen=True, kw_only=True):
 
 
 def check_age(policy: Policy, feed: Feed) -> None:
-    """Raise ClusterError if the copy of the cluster is older than maxStaleness: a scan would report the past."""
+    """Raise ClusterError if the cached cluster is older than maxStaleness.
+
+    A scan of an older cache would report outdated facts.
+    """
     most = policy.max_staleness_seconds
     if feed.age > most:
         raise ClusterError(f"the copy of the cluster is {feed.age:.0f} s old; maxStaleness is {most:.0f} s")
 
 
 def current_context(policy: Policy, feed: Feed, seconds: float) -> ScanContext:
-    """Return the context of the next workloads, at this time since 1970. Raises as `check_age`."""
+    """Return the scan context for the next workloads, with the current cluster.
+
+    ``seconds`` is the time since 1970. Raises as `check_age`.
+    """
     check_age(policy, feed)
     now = iso_time(seconds)
     context = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, today=now[:10], now=now)

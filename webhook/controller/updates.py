@@ -54,12 +54,15 @@ class Updates:
         self._owners: set[ObjectKey] = set()
 
     def apply(self, changes: Sequence[tuple[str, ApiObject]]) -> None:
-        """Record the facts and workloads changed by these events."""
+        """Record the objects changed by these watch events, for the next scan."""
         for event, value in changes:
             self._changes.add(value, deleted=event == "DELETED")
 
     def note(self, within: ScanContext) -> None:
-        """Mark the workloads with results based on a changed fact. `objects` yields them."""
+        """Mark the workloads to scan again because a fact in their results has changed.
+
+        `objects` yields these workloads.
+        """
         topics, owners = self._changes.take()
         self.known.note(topics, within)
         self.moved |= any(view == "pods" and namespace for view, namespace in topics)
@@ -74,8 +77,8 @@ class Updates:
         """Yield the objects to scan again.
 
         Args:
-            unowned: The pods without a workload, to list them and all kinds without a watch again, and to yield also
-                the many workloads affected by a change of the whole cluster. None leaves these out.
+            unowned: The pods without a workload, or None. With pods, also list them and all kinds without a watch, and
+                yield the many workloads affected by a change of the whole cluster.
 
         Raises:
             ClusterError: The API server does not answer. The next call continues.

@@ -1,8 +1,8 @@
-"""List the objects of a scan: top-level workloads page by page, and pods without a workload.
+"""List the objects to scan: workloads page by page, and pods without a workload.
 
-It selects the objects as `audit` of a snapshot does, and yields them as JSON of the same fields. A Deployment's
-ReplicaSets and the pods of workloads are skipped, since the scan already has their template. A failed list restarts;
-completed lists do not.
+The selection and the JSON fields are the same as for `audit` of a snapshot. A Deployment's ReplicaSets and the pods of
+workloads are skipped, since the scan already has their template. A failed list restarts. Completed lists are not
+repeated.
 """
 
 import logging
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 def is_among(unread: UnreadNames, one: GroupKind | ObjectName) -> bool:
-    """Whether ``unread`` has this kind, or this object or its kind."""
+    """Whether ``unread`` has this kind or object. A kind in ``unread`` includes all its objects."""
     return one in unread or one[0] in unread
 
 
@@ -53,13 +53,14 @@ def in_both(one: UnreadNames, other: UnreadNames) -> set[GroupKind | ObjectName]
 
 
 class WorkloadLister:
-    """Lists the objects of a full scan. After an error, the next call of `objects` continues.
+    """Lists the objects of a full scan.
 
-    Between two full scans, `read` reads an object of a watched kind, and `list_unwatched` prepares `objects` for the
-    other kinds.
+    After an error, the next call of `objects` continues. Between two full scans, `read` reads an object of a watched
+    kind, and `list_unwatched` prepares `objects` for the other kinds.
 
     Attributes:
-        unread: Unlisted kinds and unread objects, because of a refusal. The scan adds objects without a result.
+        unread: Kinds and objects whose list or read request the API server refused. The scan also adds objects without
+            a result.
     """
 
     def __init__(

@@ -23,7 +23,10 @@ _THREAD_SECONDS = 0.2
 
 
 class Missing(Enum):
-    """Why a rule was not evaluated. The value is the text for users, unless a `Reason` has its own."""
+    """The reasons why a rule was not evaluated.
+
+    Each value is the message for users, unless a `Reason` has its own message.
+    """
 
     NO_CLUSTER = "no cluster"
     STALE = "the cluster data is older than maxStaleness"
@@ -45,18 +48,18 @@ class Missing(Enum):
 
     @cached_property
     def reason(self) -> "Reason":
-        """A reason of this kind, with its text."""
+        """The reason for this missing evaluation, with its text."""
         return Reason(self.value, self)
 
 
 class Reason(Struct, frozen=True):
-    """Why there is no answer: the text for users, and the kind for decisions."""
+    """Why a rule or query could not be evaluated. ``text`` is for users. ``kind`` is for decisions in the code."""
 
     text: str
     kind: Missing = Missing.UNKNOWN
 
     def within(self, question: str) -> "Reason":
-        """Put the name of the unanswered question in front."""
+        """Return the reason with ``question`` in front: ``<question> is <reason>``."""
         return Reason(f"{question} is {self.text}", self.kind)
 
 
@@ -79,7 +82,7 @@ _is_over: ContextVar[Callable[[], bool]] = ContextVar("_is_over", default=_never
 
 @contextmanager
 def time_limit(is_over: Callable[[], bool]) -> Iterator[None]:
-    """Make `check_time` raise in this thread once the function returns true. An inner limit replaces the outer."""
+    """Make `check_time` raise in this thread once ``is_over`` returns true. An inner limit replaces the outer."""
     before = _is_over.set(is_over)
     try:
         yield
@@ -94,14 +97,14 @@ def check_time() -> None:
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """The limits of an examination.
+    """The time limits for judging one object.
 
     Attributes:
         clock: Returns the current time in seconds.
         until: The deadline, by this clock.
-        may_search: Whether rules may search through orders of pods. False in the event loop, where closed forms decide
-            and costly objects go to a process.
-        unjudged: Why no process judged the costly object. None if it did, or if none had to.
+        may_search: Whether rules may search through orders of pods. False in the event loop. There, closed forms
+            decide, and a separate process judges costly objects.
+        unjudged: Why no separate process judged the costly object. None if a process did, or if none had to.
     """
 
     clock: Callable[[], float] = float  # returns 0.0, and can be pickled
@@ -119,6 +122,9 @@ class Budget(Struct, frozen=True, kw_only=True):
         return replace(self, until=min(self.until, self.clock() + seconds))
 
     def limit_in_a_thread(self) -> AbstractContextManager[None]:
-        """Make `check_time` raise after `_THREAD_SECONDS`, for an object that no process could judge."""
+        """Make `check_time` raise after `_THREAD_SECONDS`.
+
+        Use this for an object judged in a thread because no process could judge it.
+        """
         ends = self.clock() + _THREAD_SECONDS
         return time_limit(lambda: self.clock() > ends)

@@ -1,10 +1,10 @@
-"""Decode JSON into types, with one decoder for each type and limits on nesting and values.
+"""Decode JSON into types: one decoder a type, with limits on nesting and values.
 
-The API server accepts 10,000 levels in fields it does not read (managedFields, custom resources). A decoder fails at
-the depth of Python's stack. Without a cut, such an object would escape review, and so would the next objects of a
-watch. `read_nested` therefore cuts everything below `MOST_LEVELS`, where no field is read.
+The API server accepts 10,000 levels of nesting in fields it does not read (managedFields, custom resources). A decoder
+fails at the depth of Python's stack. Such an object would then escape review, and so would the next objects of a watch.
+`read_nested` therefore removes everything nested deeper than `MOST_LEVELS`. No decoded field is that deep.
 
-Values are counted before decoding, because a decoder blocks all other threads until it has created them.
+Values are counted before decoding, because a decoder blocks all other threads until all values exist.
 
 Source: k8s.io json ``maxNestingDepth``.
 """

@@ -38,7 +38,7 @@ def applied(value: object, edits: Iterable[Edit]) -> dict[str, object]:
 
 
 def marked(value: object, edits: Iterable[Edit]) -> object:
-    """Apply the edits, but put `GONE` in place of removed items, so that all other items keep their indices."""
+    """Apply the edits, with `GONE` in place of each removed value. So all other items of a list keep their indices."""
     for edit in edits:
         value = _with(value, edit.path, GONE if edit.value is None else edit.value)
     return value

@@ -1,1 +1,1 @@
-"""YAML and JSON files as Kubernetes' clients read them, and edits that leave every other byte."""
+"""Read YAML and JSON files like Kubernetes clients, and edit them without changing any other byte."""

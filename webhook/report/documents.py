@@ -37,13 +37,13 @@ class ReportApi(StrEnum):
 
 
 class ReportResult(Struct, frozen=True, kw_only=True):
-    """A result of a report: a finding, or the state of the workload's pods.
+    """A result in a policy report: a finding, or the status of the workload's pods.
 
     Attributes:
-        policy: Both the policy and the rule of the result.
-        key: Separates several results of a policy. It has no changing numbers.
+        policy: The names of both the policy and the rule.
+        key: Distinguishes results of the same policy. It has no changing numbers.
         result: fail, warn or skip.
-        properties: Values of a single line.
+        properties: Extra properties. Every value is a single line.
     """
 
     policy: str
@@ -135,7 +135,7 @@ def report_name(api_version: str, kind: str, name: str) -> str:
 
 
 def _reference(workload: ReportContent, *, namespaced: bool) -> _Json:
-    """Return the workload as an owner, or with its namespace as the scope."""
+    """Return a reference to the workload, as an owner or, with its namespace, as a report's scope."""
     fields = {
         "apiVersion": workload.api_version,
         "kind": workload.kind,
@@ -189,7 +189,10 @@ def _results(workload: ReportContent, ranked: Iterable[ReportResult], seconds: i
 
 
 def _result_of(judged: JudgedFinding) -> str:
-    """Return ``fail`` for a denial. Both APIs use ``warn`` for results that do not count against the object."""
+    """Return the report result of a finding: ``skip`` if exempted, ``fail`` if denied.
+
+    Else ``warn``. Both report APIs use ``warn`` for results that do not count against the object.
+    """
     if judged.waived:
         return "skip"
     return "fail" if judged.mode is Mode.DENY else "warn"

@@ -1,6 +1,7 @@
 """The report and the events of a scanned workload.
 
-Every reader of the workload's namespace can read them. So they name its own pods and its domains, but only count nodes.
+Users with read access to the workload's namespace can read reports and events. So these name the workload's own pods
+and domains, but only count nodes.
 
 Source: events.k8s.io/v1 Event (``note`` up to 1 kB, ``action`` and ``reason`` up to 128 characters).
 """
@@ -34,11 +35,11 @@ _NAME_CHARS = 220  # the API allows 253, with the dot and the hash
 
 
 class Notice(Struct, frozen=True, kw_only=True):
-    """An event that may be due.
+    """A Kubernetes event to write, unless the last event reported the same faults.
 
     Attributes:
-        keys: The faults in it. Writers compare them with the faults of the last event.
-        note: The text.
+        keys: The reported faults. Writers compare them with the faults of the last event.
+        note: The event's text.
         regarding: The object of the event.
     """
 
@@ -72,7 +73,7 @@ def pod_results(scanned: ScannedWorkload) -> tuple[ReportResult, ...]:
 def notices(scanned: ScannedWorkload, now: datetime) -> Iterator[Notice]:
     """Yield the events due for the workload's present faults.
 
-    A reason has a single event for all its faults. Each Pending pod has its own.
+    All faults with the same reason share an event. But each Pending pod has its own event.
     """
     regarding = _reference(scanned.api_version, scanned.kind, scanned.namespace, scanned.name, scanned.uid)
     violations = [judged for judged in scanned.findings if judged.mode in {Mode.WARN, Mode.DENY} and not judged.waived]

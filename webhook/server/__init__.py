@@ -7,14 +7,14 @@
     connection     reads requests, with a short path for plain requests (plain_request)
     asgi           the ASGI callables: two admission routes, health
     review_threads threads for reviews with long bodies
-    costly         evaluates costly objects in processes
+    costly         evaluates expensive objects in separate processes
     request_body   reads a body within limits, or refuses it
     response       ASGI types and responses
-    waiting        reviews waiting for their pod's owner, or for the first lists
+    waiting        reviews waiting for the pod's owner, or for the first lists of the index
     wsgi_bridge    every other route: Flask, in threads
     routes         the Flask applications
-    certificates   a TLS context reloaded from its files, and the writers of these files
-    state          shared changing state, and the tasks that update it
+    certificates   a TLS context reloaded from the certificate files, and the writers of these files
+    state          mutable state shared by the routes, and the tasks that update it
 
-`webhook.admission` does not import this package, so a new server needs no change to reviews.
+`webhook.admission` does not import this package, so replacing the server needs no change to reviews.
 """

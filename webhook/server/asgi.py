@@ -1,13 +1,13 @@
 """The ASGI callables of both ports.
 
-Admission: POST /validate and /mutate with few layers, and Flask for everything else. Most reviews take microseconds and
-are answered in the event loop. Exceptions:
+Admission port: POST /validate and /mutate have a short path. Flask serves every other request. Most reviews take
+microseconds and are answered in the event loop. Exceptions:
 
  - a long body goes to a pool of two threads,
- - a costly object goes to its own process (`costly`), and without an answer to the pool,
+ - a costly object goes to its own process (`costly`). Without a result, the object then goes to the thread pool,
  - a review waits as a suspended task if its pod arrives before its owner, or before the first lists (`waiting`).
 
-Health: liveness and readiness are answered here, so that no slow handler delays them.
+Health port: liveness and readiness are answered in this module, so no slow handler delays them.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ _JSON = (b"content-type", b"application/json")
 
 
 class AdmissionApp:
-    """The admission port: two routes, and ``other`` for everything else."""
+    """The ASGI application of the admission port. It serves two routes. ``other`` serves every other request."""
 
     def __init__(self, state: ServerState, other: Application) -> None:
         self._state = state
@@ -75,7 +75,7 @@ class AdmissionApp:
         self._first_lists = FirstLists(state.feed, state.metrics)
 
     def start(self) -> None:
-        """Start feed, first lists and processes. The event loop must be running."""
+        """Start the feed, the wait for the first lists, and the worker processes. The event loop must be running."""
         if self._state.feed is not None:
             self._state.feed.start(asyncio.get_running_loop())
         self._first_lists.start()
@@ -142,9 +142,10 @@ class AdmissionApp:
     async def _answer_or_refuse(
         self, route: Route, scope: Scope, receive: Receive, start: bytearray, began: float
     ) -> tuple[ReviewAnswer | None, ReviewError | BodyError | None]:
-        """Return the answer, the reason to refuse the request, or both for an unread review.
+        """Return the answer, or the reason to refuse the request.
 
-        After a bug, the answer allows the request. Without an envelope there is no uid to answer, so the bug is raised.
+        A review with an unread body can get both. After a bug, the answer allows the request. If even the review's uid
+        is unreadable, the bug's exception is raised.
         """
         refusal: ReviewError | BodyError | None = None
         try:
@@ -162,7 +163,10 @@ class AdmissionApp:
     async def _answer(
         self, route: Route, scope: Scope, receive: Receive, start: bytearray, began: float
     ) -> ReviewAnswer:
-        """Read the body, and answer its review. ``start`` gets the first bytes, even if reading fails."""
+        """Read the request body, review the request and return the response.
+
+        ``start`` receives the first bytes, even if reading fails.
+        """
         media = header(scope, b"content-type").partition(b";")[0].strip().lower()
         if media != b"application/json":
             stated = bounded(media.decode("latin-1"), 64)
@@ -180,10 +184,11 @@ class AdmissionApp:
     async def _answer_unread(
         self, route: Route, scope: Scope, receive: Receive, start: bytearray, status: int | None
     ) -> ReviewAnswer | None:
-        """Answer a review with an unread body: too long, too slow, or without memory. ``tooLarge`` decides.
+        """Answer a review whose body was not read: too long, too slow, or no free memory.
 
-        After an HTTP error the API server applies failurePolicy, and ``Ignore`` would admit the object. Returns None
-        if the body does not start with an envelope, so the client is no API server.
+        The policy setting ``tooLarge`` decides. An HTTP error is no option: the API server then applies failurePolicy,
+        and ``Ignore`` would admit the object. Returns None if the body does not start with an AdmissionReview envelope.
+        Then the client is no API server.
         """
         if status not in _UNREAD or header(scope, b"expect"):
             return None
@@ -251,7 +256,10 @@ class AdmissionApp:
 
 
 def health_app(state: ServerState, other: Application) -> Application:
-    """Return the application of the plain port: liveness, readiness, and ``other`` for the rest."""
+    """Return the ASGI application of the plain HTTP port.
+
+    It serves liveness and readiness. ``other`` serves every other request.
+    """
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         match scope["path"]:

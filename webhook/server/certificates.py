@@ -1,7 +1,7 @@
-"""The served certificate: a TLS context reloaded from its files, and the writers of these files.
+"""The served certificate: a TLS context reloaded from files, and their writers.
 
-The server takes a single context at its start. So this outer context stays. OpenSSL calls its SNI callback for every
-handshake, with or without a server name, and the callback selects a context with the newest pair.
+The server takes one TLS context at its start, and keeps it. OpenSSL calls the SNI callback of this context for every
+handshake, with or without a server name. The callback then selects a context with the newest certificate and key.
 """
 
 import asyncio
@@ -37,7 +37,10 @@ _Signature = tuple[tuple[int, int, int], ...]
 
 
 class RotatingTls:
-    """The last good certificate and key from two files. Raises CertificateError if the first pair is faulty."""
+    """A TLS context with the certificate and key from two files, reloaded on change.
+
+    It keeps the last valid pair. Raises CertificateError if the first pair is invalid.
+    """
 
     def __init__(
         self,
@@ -201,7 +204,10 @@ class OwnCertificate:
 
 
 async def renew_certificates(directory: Path, authority: Pair, names: tuple[str, ...]) -> None:
-    """Issue a new leaf after two thirds of the old leaf's life. The wall clock decides, since machines suspend."""
+    """Replace the server's certificate after two thirds of its life. Runs forever.
+
+    The wall clock decides about renewal, because machines can suspend.
+    """
     while True:
         await asyncio.sleep(_RENEW_SECONDS)
         current = directory / "live" / "tls.crt"

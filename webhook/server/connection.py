@@ -52,10 +52,10 @@ _polling = select.poll()
 
 
 def has_left(peer: socket.socket) -> bool:
-    """Whether the peer has closed its side, so no caller waits for the response. Takes a microsecond.
+    """Whether the peer has closed its side, so no caller waits for the response.
 
-    A caller closes after its timeout. A busy loop must not answer such callers: it would stay behind, and the next
-    callers would time out too, and return with another handshake.
+    Callers close the connection after their timeout. A busy event loop must not answer such callers. Otherwise it falls
+    behind, and the next callers also time out and reconnect with another handshake. The check takes a microsecond.
     """
     _polling.register(peer, _HALF_CLOSED)
     try:
@@ -125,7 +125,10 @@ class Connection(asyncio.Protocol):
             uvloop_transport.set_read_buffer_limits(high=_BUFFER_BYTES)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Leave the table, and drop references: with a large index, Python's garbage collector rarely runs."""
+        """Remove the connection from the table, and drop references to other objects.
+
+        With a large index, Python's garbage collector rarely runs.
+        """
         self.port.table.leave(self)
         self._closed = True
         self.resume_writing()
@@ -135,12 +138,12 @@ class Connection(asyncio.Protocol):
             self._exchange.cancel()
 
     def pause_writing(self) -> None:
-        """Note a peer with unread responses."""
+        """Called by asyncio if the client does not read its responses: pause writing."""
         self._unread = self.loop.create_future()
         self._grow()
 
     def resume_writing(self) -> None:
-        """Note a peer without unread responses."""
+        """Record that the client has read all responses, and wake the waiting writer."""
         if self._unread is not None:
             self._unread.set_result(None)
             self._unread = None
@@ -173,7 +176,7 @@ class Connection(asyncio.Protocol):
         return self._exchange is not None and self._exchange.complete and not self._closed and self._unread is None
 
     def overdue(self, now: float) -> bool:
-        """Whether the peer is too late: with its handshake, first request, next request or reading."""
+        """Whether the client has exceeded a time limit: for the TLS handshake, a request, or reading a response."""
         if self._unread is not None:
             return now - self.used > UNREAD_SECONDS
         allowed = STUCK_SECONDS if not self.idle else self.port.keepalive if self.valid else FIRST_REQUEST_SECONDS
@@ -193,7 +196,10 @@ class Connection(asyncio.Protocol):
             self.greeting.cancel()
 
     def give_way(self) -> None:
-        """Stop reading a body, to free its memory for other connections. The review is answered from the bytes read."""
+        """Stop reading the request body, to free its memory for other connections.
+
+        The server answers the review from the bytes already read.
+        """
         self.given_way = True
         if self.reading is None:
             self.end()
@@ -201,7 +207,7 @@ class Connection(asyncio.Protocol):
             self.reading.reschedule(self.loop.time())
 
     def served(self) -> None:
-        """Record a response to a valid request."""
+        """Record a valid request on this connection, after the response."""
         self.used = time.monotonic()
         self.valid = True
         self.port.table.served(self)
@@ -256,13 +262,16 @@ class Connection(asyncio.Protocol):
         self.balance()
 
     def _grow(self) -> None:
-        """Count this connection as one with large buffers, until its end."""
+        """Count this connection among those with large buffers, until the connection ends."""
         if not self._bulky and not self._closed:
             self._bulky = True
             self.port.table.grown(self)
 
     def _begin(self, data: bytes) -> None:
-        """Start a request. A plain request is answered at once, and the next waits for a turn of the loop."""
+        """Start a request.
+
+        A plain request is answered at once. Bytes after it, or any other request, go to the full HTTP parser.
+        """
         request = None if self._unread is not None or self.port.state.draining else plain_request(data)
         if request is not None:
             if self.peer is not None and has_left(self.peer):
@@ -363,7 +372,10 @@ class _Exchange:
         self._arrived.set()
 
     def cancel(self) -> None:
-        """Cancel the task. A cancelled task keeps its traceback and so this object, so it is dropped here."""
+        """Cancel the request's task, and drop the reference to it.
+
+        A cancelled task keeps its traceback, and with the traceback this object.
+        """
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

@@ -1,12 +1,13 @@
-"""Share connections and body memory among sources when there is not enough for all.
+"""Share scarce connections and body memory fairly among client addresses.
 
 The port is open to the whole network, so a source is an address, or an IPv6 /64, the range of a single machine. While
-there is room, every connection is accepted, up to half of the table for a source. In a full table, a new connection
-replaces the oldest idle connection of the largest source. Connections without a valid request go first.
+the table has free entries, every connection is accepted, up to half of the table for a source. In a full table, a new
+connection replaces the oldest idle connection of the largest source. Connections without a valid request are replaced
+first.
 
-Sources with a valid request and strangers are two groups. Strangers give way until an eighth of the table is left, and
-keep that eighth. So a crowd of strangers cannot shut out kube-apiserver, and a new kube-apiserver, at first a stranger,
-always gets in.
+Sources with a valid request and unknown sources are two groups. Connections of unknown sources are replaced until they
+use only an eighth of the table. This eighth stays reserved for unknown sources. So many unknown sources cannot shut out
+kube-apiserver. A new kube-apiserver, at first an unknown source, can always connect.
 
 Body memory follows the same rule, in bytes instead of connections.
 """
@@ -52,7 +53,7 @@ class TrackedConnection(Protocol):
         """Whether a complete request is being answered."""
 
     def overdue(self, now: float) -> bool:
-        """Whether its peer is too late, by the monotonic clock."""
+        """Whether the client has exceeded its time limit. ``now`` is a time of the monotonic clock."""
 
     def close(self) -> None:
         """Send pending data, then end."""
@@ -61,7 +62,7 @@ class TrackedConnection(Protocol):
         """End at once, without waiting."""
 
     def give_way(self) -> None:
-        """Release the memory of its body."""
+        """Release the memory of the request body."""
 
 
 class _SourceConnections:
@@ -115,7 +116,10 @@ class ConnectionTable:
         return iter([connection for source in self._sources.values() for connection in source])
 
     def admit(self, connection: TrackedConnection) -> bool:
-        """Accept the connection, in place of another if necessary. Returns False if none can make room."""
+        """Accept the connection. If the table is full, close another connection first.
+
+        Returns False if no other connection can be closed.
+        """
         name = connection.source
         source = self._sources.get(name)
         if source is None:
@@ -151,7 +155,10 @@ class ConnectionTable:
             del self._sources[connection.source]
 
     def served(self, connection: TrackedConnection) -> None:
-        """Record a valid request. From now on its source is known. Of its connections, this one ends last."""
+        """Record a valid request on a connection, and mark its source as known.
+
+        When the table must close connections of this source, this connection is closed last.
+        """
         source = self._sources.get(connection.source)
         if source is None:
             return
@@ -198,7 +205,10 @@ class ConnectionTable:
         return True
 
     async def hold_by(self, connection: TrackedConnection, size: int, until: float) -> bool:
-        """Reserve memory as `hold` does, but wait for it until ``until`` on the event loop's clock."""
+        """Reserve memory for a request body as `hold` does, or wait for free memory.
+
+        Returns False if the wait reaches the time ``until`` of the event loop's clock.
+        """
         try:
             async with asyncio.timeout_at(until):
                 while not self.hold(connection, size):
@@ -218,7 +228,10 @@ class ConnectionTable:
         return self.held_bytes + size <= budget
 
     def _wake(self) -> None:
-        """Let a connection waiting for memory retry: fitting bodies first, then known sources, then small users."""
+        """Let one connection waiting for memory retry.
+
+        Connections with a fitting body come first, then proven sources, then sources with less memory in use.
+        """
         waiting = []
         for connection, (size, freed) in self._waiting.items():
             source = self._sources.get(connection.source)
@@ -257,7 +270,10 @@ class ConnectionTable:
             self._strangers_held += size
 
     def _largest(self, newcomer: _SourceConnections) -> Iterable[_SourceConnections]:
-        """Return sources to take a connection from for the newcomer, starting with the largest source."""
+        """Return up to three sources from which to close a connection for the newcomer.
+
+        The largest source comes first.
+        """
         strangers = self._strangers + (not newcomer.proven)
         proven = strangers <= self._limit // 8
         # Three, in case all connections of the largest are busy. A longer search would help attackers.

@@ -1,7 +1,7 @@
-"""Accept connections. The table accepts or refuses each source before the costly TLS handshake.
+"""Accept connections, and refuse sources before the costly TLS handshake.
 
-The server of the event loop is not used. It creates a protocol without the client's address, and does not count
-unfinished handshakes.
+The connection table decides which sources are accepted. asyncio's own server is not used, because it creates a protocol
+without the client's address and does not count unfinished handshakes.
 """
 
 import asyncio

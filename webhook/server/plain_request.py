@@ -23,7 +23,7 @@ _LENGTH_DIGITS = 9
 
 
 class PlainRequest(NamedTuple):
-    """A request, and the bytes behind it. Header names are lower case."""
+    """A parsed HTTP request, and the bytes after it (``behind``). Header names are lower case."""
 
     target: bytes
     headers: Sequence[tuple[bytes, bytes]]

@@ -50,7 +50,10 @@ def create_admission(state: ServerState) -> Flask:
 
 
 def create_health(state: ServerState) -> Flask:
-    """Return the application of the plain port, except the routes of the ASGI callable."""
+    """Return the Flask application of the plain HTTP port.
+
+    The ASGI callable serves this port's health routes itself.
+    """
     app = _bare_app()
 
     @app.get("/metrics")

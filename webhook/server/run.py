@@ -77,7 +77,7 @@ class ServerPlan(Struct, frozen=True, kw_only=True):
     on_ready: Callable[[], None] = lambda: None
 
     def tls(self) -> RotatingTls:
-        """Return a TLS context of these files. Raises CertificateError."""
+        """Return a TLS context of the certificate and key files. Raises CertificateError."""
         return RotatingTls(self.certificates.certificate, self.certificates.key, self.client_ca)
 
 
@@ -144,7 +144,7 @@ class _Log(Logger):  # type: ignore[misc]  # gunicorn publishes no types
 
 
 class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no types
-    """The settings of gunicorn, and the plan for its worker."""
+    """gunicorn's application: its settings, and the `ServerPlan` for the worker."""
 
     def __init__(self, plan: ServerPlan) -> None:
         self.plan = plan

@@ -103,7 +103,10 @@ class ServerState:
         return lines
 
     def account(self, route: str, answer: ReviewAnswer, seconds: float) -> None:
-        """Count an answer, and log it. Admissions without warning or patch are debug messages."""
+        """Count a review in the metrics, and log it.
+
+        Admissions without warning or patch are logged as debug messages.
+        """
         decision, request = answer.decision, answer.request
         word = "error" if answer.failed else "allow" if decision.allowed else "deny"
         self.metrics.answered(route, word, dry_run=request.dry_run, seconds=seconds)

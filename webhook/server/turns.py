@@ -1,8 +1,10 @@
-"""Fair turns for scarce items: threads for long bodies, processes for costly objects.
+"""A fair queue of requests for scarce threads and processes.
 
-A free item goes to the source with the least recent use, and within it to the namespace and user with the least. A
-source is an address, which the connection proves. A caller chooses namespace and user freely, so these only divide the
-turns of one source. Each namespace and each user has one turn at a time. This leaves an item for the next author.
+The threads read long bodies, and the processes judge costly objects. A free thread or process goes to the source with
+the least recent use. Among requests of this source, it goes to the namespace and user with the least recent use. A
+source is a client address, and the connection proves it. A client can state any namespace and user, so namespace and
+user only divide the turns of one source. Each namespace and each user has one turn at a time. So a thread or process
+remains for the next user.
 """
 
 import asyncio
@@ -37,7 +39,10 @@ class Caller(NamedTuple):
 
 
 def caller_of(request: AdmissionRequest, source: str, *, known: bool) -> Caller:
-    """The caller of a request from this source. Controllers create pods for all users, so they have no user key."""
+    """Return the caller of a request from this client address.
+
+    Controllers create pods for all users, so a controller's caller has no ``user`` key.
+    """
     own = hash((source, "namespace", request.namespace))
     if _CONTROLLERS in request.groups or not request.user:
         return Caller(known, hash(source), (own,))
@@ -45,7 +50,10 @@ def caller_of(request: AdmissionRequest, source: str, *, known: bool) -> Caller:
 
 
 class Turns(Generic[_Item]):
-    """A queue of callers for threads or processes, in one event loop. Callers end each turn with `done`."""
+    """A fair queue of callers waiting for a free thread or process.
+
+    For one event loop. After each use, the caller reports the used time with `done`.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -56,7 +64,7 @@ class Turns(Generic[_Item]):
         self._halved = clock()
 
     def put(self, item: _Item) -> None:
-        """Pass a new or freed item to the next caller."""
+        """Add a new or freed thread or process, and assign it to the next waiting caller."""
         self._items.append(item)
         self._assign_free()
 
@@ -83,9 +91,10 @@ class Turns(Generic[_Item]):
         self._assign_free()
 
     def crowds_itself(self, caller: Caller, *, has_turn: bool = False) -> bool:
-        """Whether the caller waits because of its namespace's recent use, or another request in its namespace.
+        """Whether the caller waits because of its own namespace.
 
-        ``has_turn``: The caller itself has a turn.
+        The namespace had much recent use, or has another waiting or running request. ``has_turn``: whether the caller
+        has a turn.
         """
         self._forget()
         own = caller.keys[0]

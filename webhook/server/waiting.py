@@ -1,9 +1,10 @@
-"""Suspend reviews that wait for their pod's owner or namespace, or for the first lists.
+"""Suspend reviews until a missing object of the cluster arrives.
 
-A controller creates a workload's first pod as soon as it has seen the ReplicaSet, sometimes before evenspread's watch:
-in a few of 100 new Deployments, by up to 10 ms. The watch wakes such a review. A suspended task needs no thread.
+The missing object is the pod's owner or namespace, or the first lists are incomplete. A controller creates a workload's
+first pod as soon as it has seen the ReplicaSet. Sometimes evenspread's watch delivers the ReplicaSet later: in a few of
+100 new Deployments, by up to 10 ms. The watch wakes such a review. A suspended task needs no thread.
 
-A replica with incomplete lists is not ready, so it gets no requests. Exception: if it is the only replica and restarts.
+A replica with incomplete lists is not ready, so the replica gets no requests. Exception: the only replica restarts.
 Before the list of Services is complete, `mutate` would add no default constraints, and a pod never gets them later.
 """
 

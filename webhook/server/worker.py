@@ -75,7 +75,11 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
             super().init_process()
 
     def init_signals(self) -> None:
-        """SIGTERM drains first. SIGHUP is for the master process, even if a terminal sends it to both."""
+        """Install the signal handlers.
+
+        SIGTERM drains connections first. The worker ignores SIGHUP. SIGHUP is for the master process, even if a
+        terminal sends SIGHUP to both processes.
+        """
         for number in self.SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH):
@@ -129,7 +133,10 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         self._runner.get_loop().call_later(_GOODBYE_SECONDS, self._end_idle)
 
     def _end_idle(self) -> None:
-        """End idle connections: a client without an answer to the end of TLS would delay the stop."""
+        """End the connections that are still idle.
+
+        A client that ignores the end of TLS would delay the stop of the worker.
+        """
         for connection in self._idle():
             connection.end()
 
@@ -150,7 +157,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
             yield follow_version(state, plan.feed)
 
     async def _open(self) -> None:
-        """Open the admission port once there is a certificate, and follow the certificate."""
+        """Wait for a certificate, open the admission port, then reload changed certificates until the worker ends."""
         plan, state = self._plan, self._state
         try:
             if plan.certificates.own is not None:
@@ -196,7 +203,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
             self._admission.close()
 
     async def _sweep(self) -> None:
-        """End connections with a late peer, and return unused memory."""
+        """Close connections with an overdue peer, and return unused memory to the system."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             self._state.metrics.open_connections.set(self._connections.count)

@@ -1,8 +1,8 @@
-"""Replace names, labels and ids in objects, and keep every verdict.
+"""Replace names, labels and ids in objects without changing any verdict.
 
-The same word always gets the same replacement (``payments-db-0`` -> ``n3-n7-0``). Replacements sort like the words.
-These stay: names of Kubernetes and well-known projects, quantities, times, enumerated values, numbers compared by a
-selector, and ordinals of StatefulSets.
+The same word always gets the same replacement (``payments-db-0`` -> ``n3-n7-0``). Replacements sort in the same order
+as the original words. These stay: names of Kubernetes and well-known projects, quantities, times, enumerated values,
+numbers compared by a selector, and ordinals of StatefulSets.
 """
 
 import re

@@ -42,15 +42,15 @@ class CapturedSnapshot(Struct, frozen=True, kw_only=True):
 
 
 def capture(live: LiveCluster, policy: Policy, progress: Callable[[int], None]) -> CapturedSnapshot:
-    """Read the cluster.
+    """Read the cluster's objects into a snapshot.
 
     Args:
         live: The connection.
-        policy: Its workload kinds are captured too.
+        policy: Workloads of its kinds are captured too.
         progress: Called with the number of objects read so far.
 
     Raises:
-        UnreadableClusterError: As from `read_kinds`.
+        UnreadableClusterError: The cluster is unreachable, or `read_kinds` raises the error.
     """
     missing, refused = list[str](), dict[str, str]()
     try:

@@ -31,7 +31,7 @@ _OFFSET = re.compile(r"\(byte (\d+)\)")
 
 
 class _Limits(Struct, frozen=True, kw_only=True):
-    """The limits of a readable file, in unpacked bytes."""
+    """The limits of a readable snapshot file. ``objects`` is a count, the others are unpacked bytes."""
 
     # The API server accepts requests of 3 MiB, and etcd stores objects of 1.5 MiB. Stored JSON is not much longer.
     line: int = 8 * 1024**2
@@ -251,7 +251,10 @@ def _lines(first: bytes, rest: io.BufferedIOBase, name: str, limits: _Limits) ->
 
 
 def _document(text: bytes, name: str, limits: _Limits) -> Iterator[Item]:
-    """Yield the items of a List, or the one object of several lines."""
+    """Yield each object of a JSON document: the items of a List, or the single object.
+
+    Raises SnapshotError if the text is not JSON or the List has too many items.
+    """
     # Each item costs about 100 bytes of memory on top of its text.
     if (commas := text.count(b",")) > limits.objects and commas > len(text) / _BYTES_OF_A_FIELD:
         raise SnapshotError(name, f"more than {limits.objects:,} items")

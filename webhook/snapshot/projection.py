@@ -34,12 +34,13 @@ _NOT_COPIED = frozenset({"resourceVersion", "finalizers"})
 
 
 class CopiedShape(Struct, frozen=True, kw_only=True):
-    """The copied parts of a value: members of an object, entries of a list, values of a map, or a scalar.
+    """The fields of a JSON value to copy into a snapshot.
 
-    Several are set if a value is decoded as several types.
+    The value is an object with members, a list with entries, a map with values, or a scalar (``plain``). Several
+    attributes are set if the value is decoded as several types.
 
     Attributes:
-        named: Leave an entry out if its name is all that would be copied.
+        named: Whether to leave out an entry if only its name would be copied.
     """
 
     members: Mapping[str, "CopiedShape"] = {}
@@ -54,10 +55,12 @@ _ANNOTATIONS = CopiedShape(members=dict.fromkeys(sorted(readers.READ_ANNOTATIONS
 
 
 def project(raw: bytes | Raw, type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bytes:
-    """Encode the object as JSON with its type and only the fields that evenspread reads.
+    """Encode the object as JSON with its type and the fields read by evenspread.
 
     Raises:
-        msgspec.DecodeError: The text is not a JSON object. So do UnicodeDecodeError and RecursionError.
+        msgspec.DecodeError: The text is not a JSON object.
+        UnicodeDecodeError: The text is not UTF-8.
+        RecursionError: The JSON is too deep.
     """
     value = decoder_of(dict[str, Json]).decode(raw)
     copied = _copied(value, _shape_of(type_meta, embedded))
@@ -71,7 +74,7 @@ def is_read(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> boo
 
 @functools.cache
 def _shape_of(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> CopiedShape:
-    """Return the copied parts of a kind's objects. Empty if no answer depends on them."""
+    """Return the fields to copy from a kind's objects. Empty for a kind unused by evenspread."""
     read = readers.decoded_type(type_meta)
     shape = _typed(type_info(decoder_of(read).type)) if read is not None else None
     for path, type_ in fields_read(type_meta, embedded):
@@ -122,7 +125,10 @@ def _typed(info: Type) -> CopiedShape | None:
 
 
 def _at(path: str, shape: CopiedShape | None) -> CopiedShape | None:
-    """Nest the copied parts under a path such as ``spec.tasks[*].template`` or ``spec.replicaSpecs.*.template``."""
+    """Wrap the shape in the levels of a path.
+
+    Examples of paths are ``spec.tasks[*].template`` and ``spec.replicaSpecs.*.template``.
+    """
     for name in reversed(path.replace("[*]", ".[]").split(".") if path else ()):
         match name:
             case "[]":

@@ -76,7 +76,7 @@ def read_baseline(name: str) -> Baseline:
     """Read a baseline file.
 
     Raises:
-        CommandError: The file is missing or no baseline.
+        CommandError: The file is missing or is not a baseline.
     """
     try:
         return decoder_of(Baseline).decode(Path(name).read_bytes())
@@ -88,10 +88,11 @@ def read_baseline(name: str) -> Baseline:
 
 
 def without_known(result: RunResult, baseline: Baseline, name: str, rules: Collection[str] = ()) -> RunResult:
-    """Remove the findings of a baseline from a result, and add notes about known and fixed findings.
+    """Remove the findings listed in a baseline from a result, and add two notes.
 
-    An entry is fixed if its object was checked without this finding. Entries of other objects stay silent, so that a
-    run over the changed files of a commit can use the baseline of the repository.
+    The notes count the known findings and name the fixed findings. A baseline entry is fixed if its object was checked
+    without this finding. Entries of unchecked objects cause no note. So a run over the changed files of a commit can
+    use the baseline of the repository.
     """
     left = Counter[str]()
     for entry in baseline.findings:
@@ -120,7 +121,10 @@ def without_known(result: RunResult, baseline: Baseline, name: str, rules: Colle
 
 
 def _checked(entries: Sequence[Entry], result: RunResult, rules: Collection[str]) -> list[Entry]:
-    """The entries that this run decided: their object was checked, and their rule had all its facts."""
+    """Return the baseline entries checked by this run.
+
+    The run checked the entry's object, and its rule was evaluated for every object.
+    """
     titles = {title for _, title in result.clean} | {row.manifest.title for row in result.rows}
     undecided = {gap.rule for gap in result.gaps}
     return [

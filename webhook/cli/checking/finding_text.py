@@ -19,7 +19,7 @@ def rule_url(rule: str, docs_url: str = "") -> str:
 
 
 def message(row: Row) -> str:
-    """The finding with its numbers. For errors of kube-apiserver, its own message."""
+    """The text of the finding, with its numbers. An error of kube-apiserver keeps kube-apiserver's text."""
     suffix = f"; {row.more:,} more like it in this run" if row.more else ""
     return one_line(row.judged.finding.summary, _MAX_CHARS) + suffix
 

@@ -48,7 +48,10 @@ class Ignore(Struct, frozen=True, kw_only=True):
     of_document: bool
 
     def covers(self, line: int, manifest_head: frozenset[int]) -> bool:
-        """Whether it applies to a finding on this line, in the object with these lines of its head."""
+        """Whether the ignore comment applies to a finding on this line.
+
+        ``manifest_head`` has the line numbers of the object's first lines. A comment there applies to the whole object.
+        """
         return self.of_document or self.first in manifest_head or self.first <= line <= self.last
 
     def fault(self, message: str) -> InputFault:
@@ -68,14 +71,18 @@ class Ignore(Struct, frozen=True, kw_only=True):
 
 
 class IgnoreLog:
-    """The ignore comments of a run, and the rules that need them."""
+    """The ignore comments of a run, and the rules with a finding to suppress."""
 
     def __init__(self) -> None:
         self._needed: dict[Ignore, set[str]] = {}
         self._reasons_required = False
 
     def apply(self, manifest: Manifest, rows: Sequence[Row], undecided: Collection[str], frame: Frame) -> list[Row]:
-        """Return the findings of an object, the ignored findings as waived. ``undecided`` rules may have findings."""
+        """Return the findings of an object.
+
+        Findings ignored by a comment are marked as waived. ``undecided`` are rules without an answer for this object.
+        An ignore comment for such a rule is never reported as unused.
+        """
         self._reasons_required = frame.reasons_required
         ignores = [*ignores_in(manifest.document)]
         if not ignores:
@@ -99,7 +106,7 @@ class IgnoreLog:
         return row
 
     def unused(self) -> Iterator[tuple[Ignore, tuple[str, ...]]]:
-        """Yield the comments with known but unneeded rules, and these rules."""
+        """Yield the ignore comments that list unneeded rules, each with these rules. Misspelt comments are left out."""
         for ignore, needed in self._needed.items():
             rules = tuple(rule for rule in ignore.rules if rule not in needed)
             if rules and ignore.misspelt() is None:
@@ -197,7 +204,10 @@ def _next_content(lines: Sequence[str], number: int) -> int | None:
 
 
 def _block_end(lines: Sequence[str], first: int) -> int:
-    """The last line of the block that begins on a line: deeper lines, and for a key also its list on the same level."""
+    """Return the last line of the YAML block starting on the line ``first``.
+
+    The block has all deeper lines. For a key, a list with the same indentation also belongs to the block.
+    """
     indent, is_item = _indent(lines[first]), lines[first].lstrip().startswith("-")
     last = first
     for number in range(first + 1, len(lines)):

@@ -129,7 +129,7 @@ _SCHEDULER_FILE = "schedulerConfiguration"
 
 
 def is_configuration(manifest: Manifest) -> bool:
-    """Whether evenspread checks an object as configuration."""
+    """Whether evenspread validates an object as configuration (kube-scheduler's or its own)."""
     group, kind = group_kind(manifest.api_version, manifest.kind)
     # A wrong API group of evenspread is a fault, not a kind of another project.
     return (group, kind) == _SCHEDULER or (kind == _POLICY[1] and group.endswith("evenspread.io"))
@@ -146,7 +146,10 @@ def configuration_faults(manifest: Manifest, today: str) -> Iterator[InputFault]
 
 
 def _faults(manifest: Manifest, today: str) -> Iterator[InputFault]:
-    """Yield faults as errors and warnings as notes. A policy's scheduler file is not opened."""
+    """Yield the faults of an evenspread policy or a scheduler configuration.
+
+    Faults become errors, warnings become notes. The scheduler file named by a policy is not read.
+    """
     in_place = not (manifest.prefix or manifest.document.json)
     text = manifest.document.text.decode("utf-8", "replace") if in_place else json.dumps(json.loads(manifest.json_text))
     faults: Sequence[ConfigFault] = ()

@@ -36,7 +36,10 @@ def level_of(row: Row) -> Level:
 
 
 class Levels(Struct, frozen=True, kw_only=True):
-    """The lowest printed, fixed and failing level of a run. ``fail_on`` is None for never."""
+    """The lowest severity levels to print, to fix, and to fail the run at.
+
+    ``fail_on`` is None if no finding fails the run.
+    """
 
     shown: Level
     fixed: Level
@@ -44,13 +47,13 @@ class Levels(Struct, frozen=True, kw_only=True):
 
 
 def levels(level: str | None, fix: str | None, fail_on: Level | None, *, named: bool) -> Levels:
-    """The levels of a run. A failing finding is always printed.
+    """Return the lowest severity levels of a run. A failing finding is always printed.
 
     Args:
         level: The option --level. None for the default.
         fix: The option --fix: ``some``, ``all`` or None.
         fail_on: The option --fail-on. None for never.
-        named: Whether the user named rules or wants reports, which have all levels.
+        named: Whether the user named rules or wants reports. Reports have all levels.
     """
     shown = Level(level) if level else Level.AUDIT if named else Level.LOW
     if fail_on is not None:
@@ -59,7 +62,10 @@ def levels(level: str | None, fix: str | None, fail_on: Level | None, *, named: 
 
 
 def selected(result: RunResult, lowest: Level) -> RunResult:
-    """Keep the findings from a level on, and count the others. A workload with hidden findings only is clean."""
+    """Keep the findings of at least the lowest level, and count the hidden findings.
+
+    A workload with hidden findings only is clean.
+    """
     rows = [*_merged(result.rows)]
     shown = tuple(row for row in rows if level_of(row).rank <= lowest.rank)
     hidden = [row for row in rows if level_of(row).rank > lowest.rank]
@@ -75,7 +81,10 @@ def selected(result: RunResult, lowest: Level) -> RunResult:
 
 
 def hidden_lines(result: RunResult) -> Iterator[str]:
-    """Yield a line with the number of findings below the printed level, if there are any."""
+    """Yield a line with the number of findings below the requested severity level.
+
+    Yields nothing if no finding is hidden.
+    """
     counts = Counter[str]()
     for hidden in result.hidden:
         counts[hidden.level] += hidden.count
@@ -106,7 +115,10 @@ def _merged(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def exit_code(result: RunResult, fail_on: Level | None) -> Exit:
-    """The exit code. Bugs outweigh unreadable input, which outweighs findings from level ``fail_on``."""
+    """Return the exit code of a check run.
+
+    A bug has the highest priority, then unreadable input, then findings from level ``fail_on``.
+    """
     if result.failures:
         return Exit.OUR_FAULT
     if any(fault.fatal for fault in result.faults):

@@ -99,7 +99,10 @@ class Patch(Struct, frozen=True, kw_only=True):
 
 
 def read_patch(manifest: Manifest, frame: Frame) -> Patch | None:
-    """Read a patch: named by a kustomization, or with directives or operations. None for any other object."""
+    """Read a patch of an object. None if the manifest is no patch.
+
+    A patch is a file named by a kustomization, or a manifest with patch directives or JSON 6902 operations.
+    """
     file = os.path.realpath(manifest.file)
     target = frame.patches.get(file)
     is_editable = not is_kustomization(manifest.file)
@@ -119,7 +122,10 @@ def read_patch(manifest: Manifest, frame: Frame) -> Patch | None:
 
 
 def _typed(manifest: Manifest, value: Mapping[str, Json], target: TypeMeta | None, frame: Frame) -> Manifest:
-    """The manifest with this value and the type of its target. Without a known type, guess it from the value."""
+    """Return a manifest with a patch's value and the type of the patched object.
+
+    If the type (apiVersion and kind) is unknown, guess it from the value.
+    """
     version, kind = manifest.api_version, manifest.kind
     embedded = frame.policy.workloads
     versions = {**_VERSIONS, **{own.kind: own.api_version for own in embedded}}
@@ -139,9 +145,10 @@ def _typed(manifest: Manifest, value: Mapping[str, Json], target: TypeMeta | Non
 
 
 def _built(patch: Sequence[Mapping[str, Json]]) -> tuple[Mapping[str, Json], list[tuple[str, int]]]:
-    """Apply the operations to an empty object. Returns it with the path and index of each operation.
+    """Build an object by applying a JSON 6902 patch to an empty object.
 
-    Constraints with single patched fields get the other fields of `_BASE`.
+    Returns the object, and the path and index of each applied operation. If the patch sets single fields of a
+    constraint, the constraint's other fields are taken from `_BASE`.
     """
     built: dict[str, Json] = {}
     operations = list[tuple[str, int]]()
@@ -179,7 +186,7 @@ def _set(built: Json, steps: Sequence[str], value: Json, *, adds: bool) -> str:
 
 
 def _below(path: str, place: str) -> str | None:
-    """The part of a path below ``place``. None if it is elsewhere."""
+    """Return the rest of a field path after the parent path ``place``. None for a field outside the parent."""
     rest = path.removeprefix(place)
     return rest if path.startswith(place) and rest[:1] in {"", ".", "["} else None
 
@@ -207,7 +214,7 @@ def _has_directive(value: Mapping[str, Json]) -> bool:
 
 
 def _completed(value: Json, *, constraint: bool = False) -> Json:
-    """The patch without directives, deletions and nulls. Constraints get the other fields of `_BASE`."""
+    """The patch without directives, deletions and nulls. Constraints get the missing required fields from ``_BASE``."""
     if isinstance(value, list):
         return [_completed(item, constraint=constraint) for item in value]
     if not isinstance(value, Mapping):

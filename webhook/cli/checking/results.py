@@ -17,7 +17,10 @@ from webhook.manifests.reading.manifest import FieldPosition, Manifest
 
 
 class ReviewFailure(Struct, frozen=True):
-    """A bug: a part of evenspread raised on an object. ``part`` is its name, as in ``the rule selector-empty``."""
+    """A bug: a part of evenspread raised an exception while examining an object.
+
+    ``part`` is the name of this part, as in ``the rule selector-empty``.
+    """
 
     file: str
     title: str
@@ -73,7 +76,7 @@ class Gap(Struct, frozen=True):
 
 
 class HiddenFindings(Struct, frozen=True):
-    """The number of a rule's findings below the printed level."""
+    """The number of a rule's findings below the requested severity level."""
 
     rule: str
     level: str
@@ -88,13 +91,14 @@ class RunResult(Struct, frozen=True, kw_only=True):
         hidden: Findings that are not printed, by rule and level.
         faults: Faults of the input.
         gaps: Rules that were not evaluated.
-        failures: Bugs.
+        failures: Bugs in evenspread.
         files: Number of files.
         kinds: Number of objects by kind.
         workloads: Number of checked objects with a pod template.
-        owned: Number of objects that were checked in their controller.
+        owned: Number of objects checked as part of their controller.
         clean: File and title of each workload without findings.
-        scan: The scan of a whole cluster, else None. So is ``index``.
+        scan: The scan of a whole cluster, else None.
+        index: The index of a whole cluster, else None.
         whole: Whether the input is a snapshot.
         rules: The requested rules. Empty for all.
     """

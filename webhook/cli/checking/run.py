@@ -95,7 +95,7 @@ def with_patches(frame: Frame, files: Iterable[File]) -> Frame:
 
 
 def as_written(manifest: Manifest, path: str) -> str:
-    """The text of a number or a boolean. Parsed JSON may have 1 for 1.0."""
+    """Return a number or boolean as written in the file, such as 1.0. Parsed JSON may have 1."""
     return _field_text(manifest.locate(path)).rpartition(":")[2].strip()
 
 
@@ -168,14 +168,14 @@ class CheckRun:
                 self.faults.append(InputFault(file=file.name, message=message, line=1, column=1, fatal=False))
 
     def count_object(self, manifest: Manifest) -> None:
-        """Count an object. Values of a chart do not count."""
+        """Add an object to the counts. A Helm values file is not counted."""
         if manifest.kind == VALUES_KIND and not manifest.api_version:
             return
         self.objects += 1
         self._kinds[manifest.kind] += 1
 
     def count_owned(self, manifest: Manifest) -> None:
-        """Count an object that is examined in its controller."""
+        """Count an object represented by its controller. Only the controller is examined."""
         self.count_object(manifest)
         self._owned += 1
 
@@ -254,7 +254,7 @@ class CheckRun:
         )
 
     def result(self) -> RunResult:
-        """The result of the run. Without any object or fault, it has a fault about this."""
+        """The result of the check run. If no file was read, the result has a fault "nothing to check"."""
         if not self.objects and not self.faults:
             self.faults.append(InputFault(file="evenspread", message="nothing to check: no file was read", fatal=False))
         return RunResult(

@@ -1,4 +1,4 @@
-"""Check a whole cluster: like `run`, but each pod template is examined once, in its topmost controller."""
+"""Check a whole cluster. Each pod template is checked once, in its topmost controller."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""``evenspread conformance``: compare answers with recorded ones of Kubernetes."""
+"""``evenspread conformance``: compare evenspread's results with recorded results of Kubernetes."""
 
 from pathlib import Path
 
@@ -56,7 +56,10 @@ def comparison_exit_code(comparisons: list[Comparison], *, unreadable: bool) -> 
 
 
 def comparisons_as_json(comparisons: list[Comparison]) -> str:
-    """The JSON: ``[{file, kind, cases, agree, first: [{id, where, expected, got}], supported, release}]``."""
+    """Format the comparisons as JSON.
+
+    ``[{file, kind, cases, agree, first: [{id, where, expected, got}], supported, release}]``
+    """
     return msgspec.json.format(msgspec.json.encode(comparisons)).decode()
 
 

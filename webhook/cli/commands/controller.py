@@ -244,9 +244,9 @@ def _show_scans(source: Source, options: ControllerOptions, bind: tuple[str, int
 
 
 class _PolicyFile:
-    """The policy in the file. While the file has faults, the last valid policy.
+    """Returns the policy in the configuration file.
 
-    Raises CommandError if the file has faults at the start.
+    While the file has faults, returns the last valid policy. Raises CommandError if the file has faults at the start.
     """
 
     def __init__(self, file: str | None) -> None:

@@ -63,7 +63,10 @@ def _listed(paint: Paint) -> Iterator[str]:
 
 
 def _as_text(described: Rule, paint: Paint) -> Iterator[str]:
-    """Yield the page: headings in bold, links as their text, and the address."""
+    """Yield a rule's documentation page for the terminal, with its address at the end.
+
+    Headings are bold, and links are reduced to their text.
+    """
     in_block = False
     for line in _page(described.id).splitlines():
         if line.startswith("```"):

@@ -91,9 +91,9 @@ def skew(*, all_namespaces: bool, watch: bool, output: str, selection: ClusterSe
 
 
 def _read_skews(selection: ClusterSelection, frame: Frame, *, everywhere: bool) -> tuple[Sequence[_WorkloadSkew], str]:
-    """Read the skews of the cluster, and the namespace. An empty namespace is all of them.
+    """Read the skews of the cluster's workloads. Returns the skews and the namespace.
 
-    Raises CommandError if pods or nodes could not be read.
+    An empty namespace means all namespaces. Raises CommandError if pods or nodes could not be read.
     """
     keep = _keeping(frame.policy.workloads)
     known, here = cluster_with_pods(selection, frame, keep, lost="skew needs them")
@@ -102,7 +102,7 @@ def _read_skews(selection: ClusterSelection, frame: Frame, *, everywhere: bool) 
 
 
 def _keeping(embedded: tuple[EmbeddedKind, ...]) -> Callable[[Item], bool]:
-    """The filter of raw objects to keep: workloads, and the first pod of each controller."""
+    """Return a filter for the raw objects needed: workloads, and the first pod of each controller."""
     first = Representatives((), embedded)
 
     def keep(item: Item) -> bool:
@@ -118,7 +118,7 @@ def _keeping(embedded: tuple[EmbeddedKind, ...]) -> Callable[[Item], bool]:
 
 
 def _workload_skews(known: ClusterSource, context: Context, namespace: str) -> list[_WorkloadSkew]:
-    """The skews of the kept workloads in the namespace, those above maxSkew first."""
+    """Return the skews of the scanned workloads in the namespace, those above maxSkew first."""
     within = scan_context(context)
     objects = [(item, read_meta(item.raw)) for item in known.kept]
     present = {key_of(meta.namespace, *_type(item), meta.name) for item, meta in objects}

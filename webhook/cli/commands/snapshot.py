@@ -95,9 +95,10 @@ def _taken(selection: ClusterSelection, policy: Policy, progress: Progress) -> C
 
 @contextlib.contextmanager
 def _opened(file: str | None) -> Iterator[BinaryIO]:
-    """Open a file for its owner only. It gets its name when it is complete.
+    """Open a file for writing, readable by its owner only.
 
-    Raises CommandError if the file cannot be created.
+    The content goes to a temporary file, renamed to ``file`` when complete. None means the standard output. Raises
+    CommandError if the file cannot be created.
     """
     if file is None:
         yield sys.stdout.buffer

@@ -1,6 +1,6 @@
 """``evenspread test``: test a configuration on manifests with expected findings.
 
-Comments above a document state them:
+Comments above a document list its expected findings:
 
     # expect: selector-not-self
     # expect: deny max-skew at spec.template.spec.topologySpreadConstraints[0].maxSkew
@@ -54,7 +54,10 @@ class ExpectedFinding(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """A document, and how its findings differ from the expected ones. ``unstated`` means without expectations."""
+    """A test document, and the difference between found and expected findings.
+
+    ``unstated`` is true for a document without expectations.
+    """
 
     document: InputDocument
     titles: tuple[str, ...]

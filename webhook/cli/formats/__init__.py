@@ -19,7 +19,13 @@ class Render(Protocol):
 
 
 def renderer(name: str, report_api: str, *, verbose: bool = False) -> Render:
-    """The render function of a format. ``report_api`` is for ``report``, ``verbose`` for ``text``."""
+    """Return the render function of an output format.
+
+    Args:
+        name: The name of the format.
+        report_api: The report API of the format ``report``.
+        verbose: Whether the format ``text`` is verbose.
+    """
     module = importlib.import_module(f"{__name__}.{'json' if name == 'yaml' else name}")
     render = module.render_yaml if name == "yaml" else module.render
     if name == "report":

@@ -1,4 +1,7 @@
-"""``-o json`` and ``-o yaml``: an array of findings and other entries. Their shape is a promise."""
+"""Render findings and other entries as one array, for ``-o json`` and ``-o yaml``.
+
+The fields of the entries are a stable interface.
+"""
 
 from collections.abc import Iterator
 
@@ -18,7 +21,7 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
 
 
 def render_yaml(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 as above
-    """Render the same entries as YAML."""
+    """Render the same entries as the JSON format, but as YAML."""
     yield block(as_values(result))
 
 

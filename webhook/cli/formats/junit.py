@@ -1,4 +1,6 @@
-"""``-o junit``: JUnit XML, for the test results of CI servers. An object is a case, a finding a failure.
+"""``-o junit``: JUnit XML, for the test results of CI servers.
+
+Each object is a test case. Each finding is a failure.
 
 Source: the schema that Jenkins' xunit plugin accepts.
 """
@@ -84,5 +86,5 @@ def _text(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Replace the characters that XML forbids: surrogates and two more."""
+    """Replace each character forbidden in XML (surrogates, U+FFFE and U+FFFF) by U+FFFD."""
     return "".join("\ufffd" if "\ud800" <= char <= "\udfff" or char in "\ufffe\uffff" else char for char in text)

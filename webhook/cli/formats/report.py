@@ -24,7 +24,7 @@ def render(
     color: bool,  # noqa: ARG001 every format has this signature
     api: ReportApi = ReportApi.OPEN_REPORTS,
 ) -> Iterator[str]:
-    """Render a YAML document for each workload: first those with findings in the order of the input."""
+    """Render a YAML report for each workload, in the order of the input. Workloads with findings come first."""
     seconds = int(time.time())
     for reported in _reported(result).values():
         yield "---\n"
@@ -32,7 +32,10 @@ def render(
 
 
 def _reported(result: RunResult) -> dict[_Workload, ReportContent]:
-    """The findings of each workload, and with all rules on a whole cluster, the state of its pods."""
+    """Return the findings of each workload as report contents.
+
+    If all rules ran on a whole cluster, the reports also list exceeded constraints and Pending pods.
+    """
     reports, judged = dict[_Workload, ReportContent](), dict[_Workload, list[JudgedFinding]]()
     for row in result.rows:
         manifest = row.manifest

@@ -18,7 +18,7 @@ _CONTEXT_CHARS = 20  # of a cut line, before the field
 
 
 def render(result: RunResult, *, color: bool, verbose: bool = False) -> Iterator[str]:
-    """Render the findings in the order of the input, exempted ones as a single line, then the summary."""
+    """Render the findings in input order, then the summary. An exempted finding gets a single line."""
     paint = Paint(color=color)
     for row in result.rows:
         yield from waived(row, paint) if row.waived else block(row, paint)
@@ -92,7 +92,10 @@ def unread(result: RunResult) -> str:
 
 
 def gap_lines(result: RunResult, *, verbose: bool) -> Iterator[str]:
-    """Yield the number of skipped rules with the missing facts. ``verbose`` lists them, a line for each fact."""
+    """Yield one line with the number of skipped rules and the missing facts.
+
+    With ``verbose``, yield a line for each missing fact, with the names of its skipped rules.
+    """
     rules: dict[str, set[str]] = defaultdict(set)
     for gap in result.gaps:
         rules[gap.missing].add(gap.rule)

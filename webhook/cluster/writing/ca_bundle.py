@@ -57,13 +57,13 @@ def complete(
     Args:
         server: The API server.
         name: The name of both configurations.
-        trusted: The certificates for the caBundle, in PEM. None leaves it to another program.
-        keeping: Whether to keep the certificates already in it.
-        serving: Whether replicas are ready. A configuration without rules gets them only then.
+        trusted: The certificates for the caBundle, in PEM. None leaves the caBundle to another program.
+        keeping: Whether to keep the certificates already in the caBundle.
+        serving: Whether replicas are ready. Rules are added to a configuration without rules only if this returns true.
 
     Raises:
         CertificateError: The bundle holds no certificate.
-        ClusterError: After each configuration was tried.
+        ClusterError: The API server refused a configuration. The others were still completed.
     """
     wanted = None if trusted is None else certificates_in(b"".join(trusted))
     done: dict[str, tuple[str, ...]] = {}
@@ -128,10 +128,10 @@ def _apply_patch(
 
 
 def _disown(server: ApiServer, path: str, title: str, content: JsonObject) -> None:
-    """Remove evenspread from the owners of the written fields.
+    """Remove evenspread from the field managers of the object.
 
-    Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go ``Update``: it stores
-    the managedFields of the update.
+    Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go ``Update``: the API server stores the
+        managedFields of the update.
     """
     owners = content.get("metadata", {}).get("managedFields") or ()
     ours = [number for number, owner in enumerate(owners) if owner.get("manager") == USER_AGENT]

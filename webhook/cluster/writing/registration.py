@@ -1,7 +1,7 @@
 """Register a webhook outside the cluster, and remove the registration.
 
-It is fail-open, has a timeout of two seconds, and excludes system namespaces: a webhook in a terminal must not block a
-cluster. If its removal fails, a single `kubectl delete` is enough.
+The webhook is fail-open, has a timeout of two seconds, and excludes system namespaces. So a webhook in a terminal
+cannot block a cluster. If removing the registration fails, a single `kubectl delete` is enough.
 """
 
 import base64
@@ -146,7 +146,10 @@ def has_groups(server: ApiServer) -> bool:
 
 
 def _unneeded(defaults: Defaults) -> tuple[str, ...]:
-    """Return the match conditions to omit. With these defaults they would skip pods in need of a patch."""
+    """Return the match conditions to omit from the webhook configuration.
+
+    With these defaults, the omitted conditions would skip pods that need a patch.
+    """
     strict, asking = "declares-no-constraint", "declares-no-constraint-or-asks-for-fallback"
     if defaults.fill_null_selector or defaults.fallback == FallbackMode.ALWAYS:
         return strict, asking

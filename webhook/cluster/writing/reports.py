@@ -32,7 +32,11 @@ _NO_PERMISSION = (" cannot patch resource ", " cannot create resource ", " canno
 
 
 class ReportStore(Struct, frozen=True):
-    """The reports of a kind in the cluster, as JSON objects. ``plural`` is the API's name for them."""
+    """Reads, writes and deletes the cluster's reports of a kind, as JSON objects.
+
+    Attributes:
+        plural: The plural resource name in API paths.
+    """
 
     server: ApiServer
     api_version: str

@@ -19,7 +19,7 @@ _OLD_SECONDS = 120  # a quiet watch has a bookmark every minute
 
 
 class _Tile(Struct, frozen=True, kw_only=True):
-    """A number to read at a glance.
+    """A figure on the console's start page, with its title and unit.
 
     Attributes:
         bad: Whether the number needs attention.

@@ -31,7 +31,11 @@ class HeatCell(Struct, frozen=True):
 
 
 def heat_map(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]:
-    """Return the template's values. The fullest domains have columns, and a last column sums up the rest."""
+    """Return the values of the heat map's HTML template.
+
+    Each row is a workload, each column a domain. Only the fullest domains have their own columns. A last column sums up
+    the rest.
+    """
     keys = [
         key
         for key, _ in Counter(skew.topology_key for workload in scan.workloads for skew in workload.skews).most_common()
@@ -98,7 +102,10 @@ def _cells(skew: ActualSkew, columns: Sequence[str]) -> list[HeatCell]:
 
 
 def _beside(skew: ActualSkew, columns: Sequence[str]) -> HeatCell:
-    """Return the cell for all domains without a column, and for nodes without the label."""
+    """Return the heat map cell for the pods outside the columns' domains.
+
+    Nodes without the topology label also count.
+    """
     own, others = ({**pods} for pods in (_own(skew), skew.others))
     for name in columns:
         own.pop(name, None)

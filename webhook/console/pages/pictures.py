@@ -1,6 +1,6 @@
-"""Numbers of pods as SVG shapes without text. They stretch with their table.
+"""Draw numbers of pods as SVG shapes without text, as wide as their table cell.
 
-The style sheet colours them by class, so pages need no inline style.
+The style sheet colours the shapes by class, so pages need no inline style.
 """
 
 from markupsafe import Markup

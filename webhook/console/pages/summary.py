@@ -51,12 +51,15 @@ class _Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def anchor(self) -> str:
-        """The anchor of the workload in the single file."""
+        """The HTML anchor of the workload, for a console saved as a single file."""
         return link("", dict(self.identity)).removeprefix("?")
 
 
 def summary(workload: ScannedWorkload, moment: datetime | None, shorts: Mapping[str, str]) -> _Summary:
-    """Summarise a workload. ``shorts`` has the short names of the cluster's zones."""
+    """Return a workload's row of the console: its problems, zones and fix.
+
+    ``moment`` is the time of the scan. ``shorts`` maps each zone of the cluster to its short name.
+    """
     reasons = [*wrongs(workload, moment)]
     rest, fix = len(reasons) - 1, workload.fix or _NO_FIX
     return _Summary(

@@ -1,4 +1,7 @@
-"""One workload: pods in each domain for each constraint, its problems with causes, and admission's answer."""
+"""The console page of a workload.
+
+It shows the pods in each domain for each constraint, the problems with their causes, and the admission decision.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -43,7 +46,7 @@ _CAUSES = {
 
 
 class DomainRow(Struct, frozen=True):
-    """A domain in the picture of a constraint."""
+    """A domain in the picture of a constraint. ``others`` counts pods of other workloads."""
 
     name: str
     pods: int

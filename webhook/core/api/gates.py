@@ -28,7 +28,7 @@ class Gate(Struct, frozen=True):
     announced: bool = False
 
     def holds(self, version: KubernetesVersion) -> bool:
-        """Whether the release has the change."""
+        """Whether this Kubernetes release has the changed behaviour."""
         return self.since <= version and (self.until is None or version < self.until)
 
 

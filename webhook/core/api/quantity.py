@@ -105,7 +105,10 @@ def parse_quantity(written: str | float) -> _Quantity:
 
 @lru_cache(maxsize=1024)  # Entries take up to 500 bytes, for a quantity like 1e9999.
 def _parse(text: str) -> _Quantity:
-    """Split the text, and choose between upstream's two forms. Source: quantity.go ``ParseQuantity``."""
+    """Parse a quantity in 64 bits if upstream does, else with arbitrary precision.
+
+    Source: quantity.go ``ParseQuantity``.
+    """
     match = _TEXT.fullmatch(text) if 0 < len(text) <= _MAX_LENGTH else None
     if match is None:
         raise ValueError(FORMAT_WRONG)

@@ -140,7 +140,9 @@ def _requirement_faults(key: str, operator: str, values: tuple[str, ...], versio
 
 
 def _listed(values: tuple[str, ...], version: KubernetesVersion) -> str:
-    """Write a list of texts for an error: JSON, or ``%#v`` of Go in older releases.
+    """Format label values as a list for an error message.
+
+    The list is JSON, or Go's ``%#v`` in older releases.
 
     Source: field/errors.go ``ErrorBody``; before, ``%#v`` of fmt.
     """

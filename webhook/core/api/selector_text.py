@@ -27,7 +27,7 @@ def short_text(requirement: Requirement) -> str:
 
 
 def requirement_in_words(requirement: Requirement) -> str:
-    """Write a compiled condition for a sentence, after "wants".
+    """Return a label requirement as words for a message, to follow "wants".
 
     For example ``app=web``, ``tier other than a`` or ``no label x``. Names from users stay unquoted.
     """

@@ -49,7 +49,10 @@ class Selector(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Upstream's text, "" for the empty and the null selector. Source: labels/selector.go ``String``."""
+        """The selector as Kubernetes prints it. Empty for the empty and the null selector.
+
+        Source: labels/selector.go ``String``.
+        """
         return ",".join(condition.text for condition in self.requirements)
 
     def matches(self, labels: Mapping[str, str]) -> bool:

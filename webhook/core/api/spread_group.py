@@ -54,7 +54,10 @@ class _RequiredDomains(_GroupPart, frozen=True):
 
 
 class WrittenCap(_GroupPart, frozen=True):
-    """The most pods in a domain: a number, or a fraction of the expected pods."""
+    """A cap as written in a SpreadGroup: the limit on the pods in each domain.
+
+    The limit is a number or a fraction of the expected pods.
+    """
 
     topology_key: str
     less_than: Int32 | str | None = None

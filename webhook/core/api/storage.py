@@ -1,6 +1,6 @@
-"""Volumes, claims and storage classes, with the fields of a verdict.
+"""Volumes, claims and storage classes, with only the fields that a verdict needs.
 
-A class without a docstring is the API's type of the same name, with these fields.
+A class without a docstring is the API's type of the same name, restricted to these fields.
 
 Source: k8s.io/api core/v1/types.go, storage/v1/types.go.
 """

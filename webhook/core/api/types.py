@@ -1,8 +1,8 @@
-"""Kubernetes API objects with the fields of a verdict, decoded from JSON.
+"""The Kubernetes API objects and fields that evenspread reads, decoded from JSON.
 
-Decoding ignores unknown fields and reads null as absent, except for fields of type UNSET. It is strict: a bool or 1.0
-is not an integer. `core.apiserver.decoding` turns its errors into kube-apiserver's. A field of type ``X | None`` is
-None if absent.
+Decoding ignores unknown fields and reads null as absent, except for fields of type UNSET. Decoding is strict: a bool or
+1.0 is not an integer. `core.apiserver.decoding` turns decoding errors into kube-apiserver's errors. A field of type ``X
+| None`` is None if absent.
 
 A class without a docstring is the API's type of the same name, with these fields.
 

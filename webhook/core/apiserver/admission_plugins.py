@@ -176,7 +176,7 @@ def _merged(every: Sequence[Toleration]) -> tuple[Toleration, ...]:
 
 
 def _plain(one: Toleration) -> tuple[str, str, str, str, int | None]:
-    """Return a toleration's fields for comparison. Absent text becomes empty, as in Go."""
+    """Return a toleration's fields as a tuple for comparison. Absent fields become "", as in Go."""
     return one.key or "", one.operator or "", one.value or "", one.effect or "", one.toleration_seconds
 
 

@@ -33,11 +33,12 @@ _TITLES = {
 
 
 class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A cause of a 422 answer.
+    """A cause in a 422 response of kube-apiserver.
 
     Attributes:
         bad_value: The written value. Empty if upstream shows none.
-        plain: Whether upstream's type is string, shown in Go's quotes. A value of a named type is shown as JSON.
+        plain: Whether the value's Go type is string. Such a value is shown in Go's quotes. A value of a named type is
+            shown as JSON.
 
     Source: field/errors.go ``Error``.
     """
@@ -64,7 +65,10 @@ def required(path: str, detail: str) -> FieldError:
 
 
 def invalid(path: str, value: str | int, detail: str, *, named_in: KubernetesVersion | None = None) -> FieldError:
-    """Build the error of ``field.Invalid``. For a named string type, ``named_in`` is the release.
+    """Build the error of ``field.Invalid``.
+
+    Set ``named_in`` to the Kubernetes release if upstream's value has a named string type. Some releases show such a
+    value as JSON.
 
     Source: field/errors.go ``Invalid``.
     """

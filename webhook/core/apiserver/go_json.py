@@ -57,9 +57,10 @@ class GoJsonError(Exception):
 
 
 class _GoType(Struct, frozen=True):
-    """A Go type.
+    """A Go type, as a target for JSON decoding.
 
-    ``fields`` has for each JSON name the path of Go names (embedded structs, then the field) and the field's type.
+    ``fields`` maps each JSON name to the path of Go field names and the field's type. The path has the embedded
+    structs, then the field.
     """
 
     name: str
@@ -263,7 +264,10 @@ class _SelfDecodingError(Exception):
 
 
 class _Slice(list[object]):
-    """A Go slice. ``memory`` has all entries, also removed ones: a repeated field decodes into them again."""
+    """A Go slice. ``memory`` also holds removed entries.
+
+    If the field is repeated, Go decodes into the entries in memory.
+    """
 
     memory: list[object]
 
@@ -299,7 +303,10 @@ class _Walk:
             self.strict[f"{what} {quote(f'{self.path()}.{name}' if self.where else name)}"] = None
 
     def value(self, node: object, target: _GoType, current: object) -> object:
-        """Decode a JSON node. An earlier field of the same name gave ``current``. Source: json/decode.go ``value``."""
+        """Decode a JSON node.
+
+        ``current`` is the value from an earlier field of the same name. Source: json/decode.go ``value``.
+        """
         kind = target.kind
         if kind == "pointer":
             return None if node is None else self.value(node, _resolve(target.elem, target.release), current)

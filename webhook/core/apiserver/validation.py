@@ -193,7 +193,9 @@ def _min_domains(min_domains: int, action: str, path: str) -> Iterator[FieldErro
 def _match_label_keys(
     keys: Sequence[str], selector: LabelSelector | None, path: str, version: KubernetesVersion
 ) -> Iterator[FieldError]:
-    """Yield errors of matchLabelKeys. The selector is merged, so it contains each key once more.
+    """Yield errors of matchLabelKeys.
+
+    ``selector`` already includes the requirements merged from matchLabelKeys, so each key occurs there once more.
 
     Source: validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``, whose path lacks matchLabelKeys.
     """
@@ -288,7 +290,9 @@ def _requirement_errors(
 
 
 def constraint_warnings(constraints: Sequence[SpreadConstraint], path: str) -> tuple[str, ...]:
-    """Return the warnings about the field, sent only without errors. ``path`` is the list's path.
+    """Return kube-apiserver's warnings about valid topologySpreadConstraints.
+
+    The API server sends them only for an object without errors. ``path`` is the list's path.
 
     Source: pkg/api/pod/warnings.go ``warningsForPodSpecAndMeta``.
     """

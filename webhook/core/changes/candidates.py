@@ -1,8 +1,10 @@
-"""Find helpful changes of constraints for pods without a node, the smallest first. Each is tested before it is offered.
+"""Find helpful constraint changes for pods without a node, the smallest first.
 
-- For a single pod (`pod_fixes`): after the change, its filters leave a node. Later pods can still wait.
+Each change is tested before it is suggested.
+
+- For a single pod (`pod_fixes`): after the change, at least one node admits the pod. Later pods can still wait.
 - For all pods of a workload (`Candidates`): the caller tests each change with all pods. A looser constraint is not
-  always better. A larger maxSkew can let other orders get stuck.
+    always better. A larger maxSkew can let other orders get stuck.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +36,7 @@ def limit_trials(most: int, helps: Callable[_P, bool]) -> Callable[_P, bool]:
 
 
 def _first_stage(*stages: Iterable[_T | None]) -> Iterator[_T]:
-    """Yield the helpful changes of the first stage with any. Later stages weaken spreading more."""
+    """Yield the helpful changes of the first stage with a helpful change. Later stages weaken spreading more."""
     for stage in stages:
         helped = False
         for success in stage:
@@ -46,7 +48,7 @@ def _first_stage(*stages: Iterable[_T | None]) -> Iterator[_T]:
 
 
 class Candidates(Struct, frozen=True, kw_only=True):
-    """The candidates for a workload, from its constraints and its cluster.
+    """The candidate changes to the constraints of a workload.
 
     Attributes:
         constraints: All constraints of the template.
@@ -67,10 +69,10 @@ class Candidates(Struct, frozen=True, kw_only=True):
     first: Sequence[Changes] = ()
 
     def helpful(self, fits: Callable[[Changes], bool]) -> Iterator[Changes]:
-        """Yield the changes after which all pods fit. Changes that keep the pods spread come first.
+        """Yield the changes after which all pods fit.
 
-        Of each field, only the first helpful value is yielded. If no single change helps, pairs of changes follow, and
-        changes of all constraints.
+        Changes to a still hard constraint come first. For each field, yield only the first helpful value. If no single
+        change helps, yield pairs of changes, and changes of all constraints together.
         """
         small = [*self._small()]
         pairs = (pair for pair in combinations(small, 2) if self.pairs and pair[0].at != pair[1].at)
@@ -129,7 +131,7 @@ class PodFix(Struct, frozen=True):
 
 
 class Narrowing(Struct, frozen=True, kw_only=True):
-    """Selectors for only the pods of the pod's own workload.
+    """Narrower selectors for constraints, matching only pods of the same workload.
 
     Attributes:
         selectors: The selectors, by the constraint's index in the pod.
@@ -149,15 +151,16 @@ def change_problem(problem: Problem, change: Callable[[Problem], Problem]) -> Pr
 
 
 def pod_fixes(problem: Problem, narrowing: Narrowing | None = None, *, well_known: bool = False) -> Iterator[PodFix]:
-    """Yield fixes for a pod without an admitting node, smallest first. None if only a change of the cluster helps.
+    """Yield fixes for a pod without an admitting node, smallest first.
 
-    Misspelt keys come first, with another change if necessary. Then changes of single constraints, then the same change
-    in all. The iterator tests each fix on demand.
+    Yields nothing if only a change of the cluster helps. Corrections of misspelt keys come first, with another change
+    if necessary. Changes of single constraints follow, then the same change in all constraints. The iterator tests each
+    fix on demand.
 
     Args:
         problem: The pod and the cluster.
-        narrowing: Selectors to offer.
-        well_known: As in `closest_node_key`.
+        narrowing: Narrower selectors for the constraints, to try as fixes.
+        well_known: Whether to suggest only Kubernetes' own keys.
 
     Example:
         ``next(pod_fixes(take(index, pod)), None)`` is the smallest fix.
@@ -197,7 +200,10 @@ def intended_node_key(key: str, nodes: NodeView, *, well_known: bool = False) ->
 
 
 def _respelt(problem: Problem, declared: Sequence[int], *, well_known: bool) -> Iterator[PodFix]:
-    """Correct all keys without a node. Add another change if necessary."""
+    """Yield fixes that correct every topologyKey carried by no node.
+
+    If the correct keys do not suffice, each fix has another change too.
+    """
     constraints = problem.pod.pod_spec.constraints
     keys = {index: constraints[index].topology_key or "" for index in declared}
     guesses = {index: intended_node_key(key, problem.nodes, well_known=well_known) for index, key in keys.items()}
@@ -219,7 +225,10 @@ def _respelt(problem: Problem, declared: Sequence[int], *, well_known: bool) -> 
 
 
 def _narrowed(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Iterator[PodFix]:
-    """Narrow the selector of a single constraint. If necessary, narrow all selectors of other workloads' pods."""
+    """Yield fixes that narrow the selector of a single constraint.
+
+    If none admits the pod, try to narrow the selectors of all given constraints together.
+    """
 
     def tried(groups: Iterable[Sequence[int]]) -> Iterator[PodFix | None]:
         for group in groups:
@@ -240,7 +249,7 @@ _Domains = Mapping[int, DomainCounts]
 
 
 def _candidates(problem: Problem, domains: _Domains, group: Sequence[int]) -> Iterator[Changes]:
-    """Yield equal changes of all these constraints, changes without a loss of spreading first."""
+    """Yield changes made to all constraints of the group alike. Changes without a loss of spreading come first."""
     constraints = problem.pod.pod_spec.constraints
     for field in (NODE_TAINTS_POLICY, NODE_AFFINITY_POLICY):
         yield _joined(set_honor(constraints, index, field) for index in group)
@@ -278,7 +287,10 @@ def _widened(problem: Problem, domains: _Domains, group: Sequence[int]) -> Chang
 
 
 def _needed(constraints: Sequence[DomainCounts], nodes: int) -> list[tuple[int, ...]]:
-    """Return the combinations of maxSkew, one value for each constraint, to admit some of these nodes."""
+    """Return combinations of maxSkew values to admit the pod to some of these nodes.
+
+    Each combination has one maxSkew for each constraint.
+    """
     parts: list[tuple[tuple[int, ...], int]] = [((), nodes)] if nodes else []
     for domains in constraints:
         levels = [*_skews(domains)]
@@ -292,9 +304,10 @@ def _needed(constraints: Sequence[DomainCounts], nodes: int) -> list[tuple[int, 
 
 
 def _skews(domains: DomainCounts) -> Iterator[tuple[int, int]]:
-    """Yield each useful maxSkew, with the nodes that need exactly it.
+    """Yield each useful maxSkew, with the nodes first admitted by this maxSkew.
 
-    The first entry includes all nodes in domains without a matching pod, and nodes without the key.
+    The nodes are a bit set. The first entry includes all nodes in domains without a matching pod, and nodes without the
+    topology key.
     """
     column, least = domains.column, domains.constraint.max_skew
     above: dict[int, list[int]] = {}
@@ -319,7 +332,7 @@ def _changed(problem: Problem, declared: Sequence[int], changes: Changes) -> Pro
 
 
 def _applied(counted: CountedConstraints, declared: Sequence[int], changes: Changes) -> CountedConstraints:
-    """Apply the changes to the hard constraints, and leave out softened and removed constraints."""
+    """Return the hard constraints with the changes applied, without softened and removed ones."""
     kept = [
         (after, counts)
         for index, parsed, counts in zip(declared, counted.constraints, counted.counts, strict=True)

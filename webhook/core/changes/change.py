@@ -98,7 +98,10 @@ def template_with(template: Template, changes: Iterable[Change]) -> Template:
 
 
 def hard_after(constraint: Constraint, index: int, changes: Iterable[Change]) -> Constraint | None:
-    """Apply changes to a hard constraint of the scheduler, except of selectors. None if softened or removed."""
+    """Return the hard constraint after its changes. None if softened or removed.
+
+    ``index`` is the constraint's index. The changes must not change its selector.
+    """
     own = [change for change in changes if change.index == index]
     if any(change.softens for change in own):
         return None

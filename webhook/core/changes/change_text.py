@@ -20,7 +20,10 @@ def field_text(field: str, value: object, *constraints: SpreadConstraint) -> str
 
 
 def changes_text(changes: Changes, constraints: Sequence[SpreadConstraint]) -> str:
-    """The changes in words. With several hard constraints, each by name: ``set maxSkew: 2 in zone[0]``."""
+    """Return the changes in words: ``set maxSkew: 2 in zone[0]``.
+
+    The constraint's name appears if the pod has several hard constraints.
+    """
     parts: dict[str, list[str]] = {}
     for change in changes:
         name = constraint_name(constraints[change.index].topology_key or "", change.index)

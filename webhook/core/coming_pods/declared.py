@@ -1,8 +1,9 @@
-"""Find the constraints injected into a workload's pods, so its template can declare them.
+"""Find the constraints injected into a workload's pods, to declare them.
 
-    workload -> its next pod and that pod's owners -> injection -> constraints, unless they name one revision
+    workload -> its next pod and that pod's owners -> injection -> constraints
 
-With these constraints in the template, the pods are the same with and without injection.
+Constraints that select a single revision cannot be declared. With the other constraints in the template, the pods are
+the same with and without injection.
 """
 
 from msgspec.structs import replace
@@ -81,7 +82,7 @@ def _selector(workload: Workload, template: PodTemplate) -> LabelSelector | None
 
 
 def _counts_domains(override: str | None, policy: Policy) -> bool:
-    """Whether a default is hard or soft depending on domains missing in the configuration."""
+    """Whether the configuration lacks domains that decide if a default constraint is hard or soft."""
     defaults = policy.defaults
     in_force = [*defaults.default_constraints] if override is None else []
     for candidate in defaults.overrides:

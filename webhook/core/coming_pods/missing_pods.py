@@ -4,7 +4,8 @@
     all_pods_recreated    all pods, as if none ran
     rollout_pods          the pods of a new revision, which replace the running pods
 
-A StatefulSet creates its pods in order, unless podManagementPolicy is Parallel. Bound volumes pin them to nodes.
+A StatefulSet creates its pods in order, unless podManagementPolicy is Parallel. Bound volumes limit each of its pods to
+certain nodes.
 """
 
 from collections import Counter
@@ -83,7 +84,10 @@ def missing_pods(source: PodSource, replicas: int, within: Context, following: C
 
 
 def all_pods_recreated(source: PodSource, replicas: int, within: Context) -> MissingPods:
-    """Return all pods, in a cluster without the running pods. Empty for a StatefulSet: its pods keep their names."""
+    """Return all pods of the workload, in a cluster without its running pods.
+
+    Empty for a StatefulSet: its pods keep their names.
+    """
     index, own = within.cluster, source.own
     if own is None or source.workload.traits.ordered:
         return MissingPods(index=index)

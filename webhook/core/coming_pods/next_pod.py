@@ -58,7 +58,8 @@ class PodSource(Struct, frozen=True, kw_only=True):
     Attributes:
         namespace: The namespace of the pods.
         own: Selects the workload's pods of every revision. None if unknown.
-        applied: Whether the cluster has the workload with this template. A manifest is a new revision.
+        applied: Whether the cluster already has the workload with this template. False for a manifest, because its
+            template is a new revision.
     """
 
     workload: Workload
@@ -69,7 +70,7 @@ class PodSource(Struct, frozen=True, kw_only=True):
 
 
 class _NextPod(Struct, frozen=True, kw_only=True):
-    """A pod as its controller sends it, with its existing or future owners."""
+    """A pod as created by its controller, with its existing or future owners."""
 
     template: PodTemplate
     owners: tuple[Owner, ...] = ()

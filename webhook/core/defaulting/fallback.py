@@ -60,8 +60,8 @@ def may_fall_back(pod: PodTemplate, policy: Policy) -> bool:
 def fall_back(pod: PodTemplate, namespace: str, within: Context, injected: Injection | None = None) -> Fallback | None:
     """Soften as few hard constraints as possible, until some node admits the pod.
 
-    ``pod`` is as sent, without the constraints of ``injected``. Return None if the pod fits, if nothing helps, or if
-    new nodes or preemption will make room.
+    None if the pod fits, if no softening helps, or if new nodes or preemption can make room. ``pod`` is the pod in the
+    create request, without the constraints of ``injected``.
     """
     constraints = pod.pod_spec.constraints if injected is None else injected.constraints
     hard = [place for place, each in enumerate(constraints) if each.hard]
@@ -102,7 +102,10 @@ def _patched(  # noqa: PLR0913, PLR0917 each is a fact of its own
     constraints: Sequence[SpreadConstraint],
     injected: Injection | None,
 ) -> Fallback | None:
-    """Return the fallback. Its JSON Patch applies to the pod after the patch of ``injected``."""
+    """Return the fallback of a softened pod. None if kube-apiserver would reject it.
+
+    The fallback's JSON Patch applies after the patch of ``injected``.
+    """
     keys = {each: constraints[each.index].topology_key or "" for each in changes}
     record = _FallbackRecord(
         softened=tuple(key for each, key in keys.items() if each.field == WHEN_UNSATISFIABLE),

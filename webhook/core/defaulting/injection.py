@@ -99,7 +99,8 @@ def inject(pod: PodTemplate, namespace: str, within: Context, *, waited: bool = 
         namespace: The namespace of the request.
         within: Policy and cluster.
         waited: Never return ``Awaited``. An unknown owner is then a ``Skip``, and an unknown namespace has only the
-            label with its name. Defaults that are only observed are never worth a wait.
+            label with its name. Without ``waited``, only defaults that the policy applies cause a wait. Observed
+            defaults never do.
 
     Source: podtopologyspread/common.go ``buildDefaultConstraints``.
     """
@@ -138,7 +139,10 @@ def _decide(pod: PodTemplate, namespace: str, within: Context, *, waited: bool) 
 
 
 def skip_reason(pod: PodTemplate, policy: Policy, *, own: bool = False) -> SkipReason | None:
-    """Return why the pod gets no patch, or None. ``own`` is whether its own constraints are a reason."""
+    """Return why `injection` or `fallback` does not patch the pod, or None.
+
+    With ``own``, the pod's own constraints are a reason.
+    """
     spec, annotations, defaults = pod.pod_spec, pod.meta.annotations or {}, policy.defaults
     kind = controller_kind(pod)
     known = {None, JOB, DAEMON_SET, *SELECTING, *(group_kind(*owner) for owner in defaults.owners)}

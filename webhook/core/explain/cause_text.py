@@ -54,7 +54,10 @@ def _way(way: BlockingParts, explanation: Explanation) -> str:
 
 
 def _states(nodes: int, explanation: Explanation) -> str:
-    """Return the states of the nodes behind their taints: ``not ready``. Empty if some taint is not about a state."""
+    """Return the node conditions that the nodes' taints represent: ``not ready``.
+
+    Empty if a taint does not represent a node condition.
+    """
     names, tainted = (
         {*NODE_STATES.values()},
         [obstacle for obstacle in explanation.obstacles if obstacle.plugin == TAINT_TOLERATION],
@@ -64,7 +67,7 @@ def _states(nodes: int, explanation: Explanation) -> str:
 
 
 def obstacle_text(explanation: Explanation) -> str:
-    """Return a line with the obstacle: the waiting constraint, or the missing resource or label."""
+    """Return a line with the obstacle to scheduling: the blocking constraint, or the missing resources or labels."""
     if explanation.blocking is not None:
         return _waits(explanation.blocking, explanation)
     texts: list[str] = []
@@ -81,7 +84,7 @@ def obstacle_text(explanation: Explanation) -> str:
 
 
 def _waits(balance: Balance, explanation: Explanation) -> str:
-    """Why a hard constraint waits: ``zone[0]: zone c (1 node) stays at 0 pods``."""
+    """Return why a hard constraint blocks the pod: ``zone[0]: zone c (1 node) stays at 0 pods``."""
     waits = why_minimum_stays(balance, explanation.verdict, every=explanation.obstacles)
     if waits.endswith(f" at {balance.domains.global_minimum}"):  # The reason is a count, and not a lack of domains.
         waits += f" pod{'' if balance.domains.global_minimum == 1 else 's'}{_ceiling(balance)}"

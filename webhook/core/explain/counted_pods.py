@@ -41,7 +41,10 @@ class CountedPods(Struct, frozen=True):
 def counted_pods(
     pod: Pod, written: SpreadConstraint, domains: DomainCounts, index: ReadOnlyIndex
 ) -> CountedPods | None:
-    """Count the pods of a constraint, and the share of other workloads. None if the own workload is unknown."""
+    """Count the pods matched by a constraint, and how many belong to other workloads.
+
+    None if the pod's own workload is unknown.
+    """
     own, can_say = _workload_selector(pod, index)
     if own is None or written.selector is None:
         return None

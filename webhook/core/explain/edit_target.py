@@ -19,12 +19,12 @@ from webhook.core.workloads.kinds import BUILT_IN_KINDS, CRON_JOB, JOB, KINDS, T
 
 
 class EditTarget(Struct, frozen=True, kw_only=True):
-    """The object to edit.
+    """The object to edit for a fix, and where its pod spec is.
 
     Attributes:
-        path: The path before the pod's ``spec``. None if unknown or immutable.
+        path: The path of the object's field that contains the pod's ``spec``. None if unknown or immutable.
         note: A sentence about the object, without a full stop.
-        places: By index of the pod's constraint, its index in the template.
+        places: Maps the index of each constraint in the pod to its index in the object's template.
     """
 
     api_version: str
@@ -47,7 +47,7 @@ class EditTarget(Struct, frozen=True, kw_only=True):
         return self.kind.lower() if (group, kind) in BUILT_IN_KINDS else f"{self.kind.lower()}.{group}"
 
     def placed(self, changes: Changes) -> Changes | None:
-        """Convert changes of the pod into changes of the object. None if impossible."""
+        """Convert changes of the pod's constraints into changes of the edited object's. None if impossible."""
         if self.path is None or any(change.index not in self.places for change in changes):
             return None
         return tuple(replace(change, index=self.places[change.index]) for change in changes)

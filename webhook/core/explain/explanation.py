@@ -96,11 +96,12 @@ class Explanation(Struct, frozen=True):
     """The verdict on a pod, with reasons and helpful changes.
 
     Attributes:
-        cause: Why no node admits the pod. None if a node does.
-        otherwise: The nodes that admit the pod without the cause. For OTHER, without spread constraints and limits.
-        fixes: Changes of constraints. For SPREAD only.
-        ways: The requirements to drop. For OTHER only.
-        obstacles: All reasons against nodes, with names.
+        cause: The main reason why no node admits the pod. None if a node does.
+        otherwise: A bit set of the nodes that admit the pod once the cause is removed. For OTHER, the nodes that admit
+            the pod without spread constraints and resource limits.
+        fixes: Changes of constraints. Only for SPREAD.
+        ways: Sets of requirements to drop. Only for OTHER.
+        obstacles: All reasons against nodes, with the nodes' names.
         not_evaluated: Keys of `scheduler.not_evaluated.NOT_EVALUATED`.
     """
 
@@ -137,7 +138,7 @@ def explain_pod(
     Args:
         problem: The scheduling problem of the pod.
         index: The cluster of the problem. Without it, other pods are not named.
-        brief: Return only the smallest fix, without changes of the cluster and names.
+        brief: Return only the smallest fix. Changes of the cluster and names of objects are left out.
         well_known: Use only label keys in fixes that every cluster may have.
 
     Example:
@@ -271,7 +272,7 @@ def _reasons(verdict: Verdict, nodes: int, every: Sequence[Obstacle]) -> list[tu
 
 
 def closed_node_text(texts: Sequence[str]) -> str:
-    """Return why a node is closed: ``tainted a:NoSchedule and short of cpu``."""
+    """Return why a node rejects the pod: ``tainted a:NoSchedule and short of cpu``."""
     return " and ".join(texts) or "reserved for a pod after preemption"
 
 

@@ -1,4 +1,4 @@
-"""The words of explanations for each filter of the scheduler."""
+"""The phrases for each scheduler filter in explanations."""
 
 from collections.abc import Mapping
 
@@ -22,8 +22,9 @@ class _FilterWords(Struct, frozen=True):
     """The words for a filter in explanations.
 
     Attributes:
-        closed: The rest of a sentence after "a node is". Empty if the status names the resource.
-        parts: The filter's keys of ``PART_WORDS``.
+        closed: Completes the sentence "a node is ...", for example "tainted". Empty if the filter's status names the
+            resource.
+        parts: The keys in ``PART_WORDS`` of the pod's requirements checked by the filter.
     """
 
     closed: str

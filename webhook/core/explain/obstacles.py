@@ -49,7 +49,7 @@ _NAMES = 2  # The most pods or claims named in a text.
 
 
 class Obstacle(Struct, frozen=True):
-    """A reason against some nodes. These nodes can have further reasons.
+    """A reason why some nodes reject the pod. These nodes can have further reasons.
 
     ``text`` completes "the node is", as in ``tainted a=b:NoSchedule``. Names are not shortened.
     """
@@ -103,7 +103,7 @@ _Named = Iterator[tuple[str, int]]
 
 
 def untolerated(problem: Problem) -> Iterator[tuple[tuple[Taint, ...], int]]:
-    """Yield each set of untolerated taints, with the nodes that have exactly this set."""
+    """Yield each set of untolerated taints, with a bit set of the nodes that have exactly these untolerated taints."""
     tolerations = problem.pod.pod_spec.tolerations
     for taints, nodes in problem.nodes.taint_classes:
         # Collect all untolerated taints. The scheduler stops at the first, but a pod needs a toleration for each.
@@ -185,7 +185,7 @@ def _resources(_: Cycle, alone: Verdict, __: ReadOnlyIndex | None) -> _Named:
 
 
 def _short_of(reason: str) -> str:
-    """Return the resource in a reason of NodeResourcesFit."""
+    """Return the name of the scarce resource in a rejection by NodeResourcesFit."""
     return PODS if reason == TOO_MANY_PODS else reason.removeprefix("Insufficient ")
 
 

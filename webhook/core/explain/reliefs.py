@@ -25,11 +25,12 @@ _ANY_CORDON = Toleration(key=TAINT_UNSCHEDULABLE, operator="Exists")
 
 
 class Relief(Struct, frozen=True):
-    """A helpful change, and the nodes that admit the pod after this change alone.
+    """A helpful change of the cluster or the pod.
 
     Attributes:
-        what: ``room`` on nodes, ``size`` for nodes too small even when empty, ``uncordon``, or ``toleration``.
-        tolerations: The new tolerations.
+        what: ``room`` (free resources on nodes), ``size`` (larger nodes), ``uncordon``, or ``toleration``.
+        nodes: A bit set of the nodes that admit the pod after this change alone.
+        tolerations: The tolerations to add to the pod.
     """
 
     what: Literal["room", "size", "uncordon", "toleration"]
@@ -45,10 +46,14 @@ class BlockingParts(Struct, frozen=True):
 
 
 class Shortage(Struct, frozen=True):
-    """A requested resource, with too little of it free on every examined node.
+    """A requested resource without a sufficient free amount on any examined node.
+
+    CPU is in milli-CPU, every other resource in whole units.
 
     Attributes:
-        free: The highest free amount, on ``node``. CPU in milli-CPU, all others in whole units.
+        needed: The pod's request.
+        free: The highest free amount, on ``node``.
+        nodes: The number of examined nodes.
         has: The allocatable amount of the largest node. None if a node would suffice when empty.
     """
 
@@ -116,7 +121,10 @@ def _tolerating(problem: Problem, tolerations: tuple[Toleration, ...]) -> Proble
 
 
 def blocking_parts(cycle: Cycle) -> Iterator[BlockingParts]:
-    """Yield each smallest set of ``PARTS`` without which a node admits the pod."""
+    """Yield each smallest set of pod requirements that keeps the pod from all nodes.
+
+    The requirements are ``PARTS``. Without the set, at least one node admits the pod.
+    """
     problem = cycle.problem
     asked = [
         part

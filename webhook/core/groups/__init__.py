@@ -1,1 +1,4 @@
-"""Caps over the pods of several workloads, and the fields of their pods that keep them in every order."""
+"""Place the pods of several workloads under shared caps (SpreadGroups).
+
+A plan computes fields for the pods of each workload. With these fields, every scheduling order keeps the caps.
+"""

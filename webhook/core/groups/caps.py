@@ -1,11 +1,12 @@
 """Caps: the most pods of a group in a domain, and the maxSkew to keep them.
 
-If all pods have the same hard constraint, and it counts them, the fullest domain can get
+If all pods have the same hard constraint and match its selector, the fullest domain can get
 
     floor((pods - maxSkew) / domains) + maxSkew
 
-pods, starting from empty domains that stay the same. ``maxSkew: 8`` does not keep 18 pods in three zones below 9, but
-``maxSkew: 4`` does. With minDomains above the number of domains the global minimum is 0, and maxSkew itself is the cap.
+pods. This holds for a fixed set of domains, empty at the start. ``maxSkew: 8`` does not keep 18 pods in three zones
+below 9, but ``maxSkew: 4`` does. With minDomains above the number of domains the global minimum is 0, and maxSkew
+itself is the cap.
 """
 
 from fractions import Fraction

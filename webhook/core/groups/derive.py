@@ -57,7 +57,9 @@ def derive_plan(inputs: PlanInput) -> PlanResult:
 
 
 def fresh_plan(known: PlanInput, freed: PlanInput) -> PlanResult:
-    """Derive a plan that keeps the stored pins. If such a plan is not proven, derive a plan with other pins.
+    """Derive a plan that keeps the stored pins, or else a plan with other pins.
+
+    The other plan is used if no plan with the stored pins is proven.
 
     Args:
         known: The group with the stored zones.

@@ -58,7 +58,7 @@ class Group(Struct, frozen=True, kw_only=True):
 
     @property
     def zone_key(self) -> str:
-        """The group's topology key besides hostname. Without one, the zone key."""
+        """The group's topology key other than hostname. If it only uses hostname, ``topology.kubernetes.io/zone``."""
         keys = (*self.never_share, *(cap.topology_key for cap in self.caps), self.domains_key)
         return next((key for key in keys if key != HOSTNAME), ZONE)
 
@@ -74,9 +74,14 @@ class Group(Struct, frozen=True, kw_only=True):
         return self.zone_key in self.never_share
 
     def shared_by(self, cap: Cap, selected: int) -> int:
-        """The total number of pods for the cap's fraction, if the cap's selector matches ``selected`` pods.
+        """The number of pods that a cap's fraction refers to.
 
-        At least the number of shards: a selected role exists once per shard, even before its pod runs.
+        With a selector, this is the number of selected pods, but at least the number of shards. Each shard gets a pod
+        of the selected role, even if the pod does not run yet.
+
+        Args:
+            cap: The cap.
+            selected: The number of pods matching the cap's selector.
         """
         return self.pods if cap.selector is None else max(selected, self.shards)
 
@@ -91,9 +96,9 @@ class Shard(Struct, frozen=True, kw_only=True):
 
     Attributes:
         value: The value of the workload's shard label.
-        pod: The workload's next pod, as the scheduler gets it, with the fields of its template.
+        pod: The workload's next pod, as the scheduler receives it, with the fields of its template.
         in_turn: Whether the controller creates one pod after the other.
-        zones: The zones settled by volumes or an earlier plan.
+        zones: The zones fixed by volumes or an earlier plan.
         running: The zones of the running pods, the fullest first.
         exists: False for an expected shard without a workload.
     """
@@ -140,7 +145,7 @@ class StoredPlan(Struct, frozen=True):
     Attributes:
         constraints: The hard constraints of all shards.
         zones: The zones of each shard, by the value of its shard label.
-        apart: Topology keys. Pods of one shard share no domain of these.
+        apart: Topology keys. Two pods of one shard never share a domain of such a key.
     """
 
     constraints: tuple[SpreadConstraint, ...] = ()

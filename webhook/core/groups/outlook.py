@@ -90,7 +90,10 @@ def _worst(
 
 
 def _led_orders(cluster_game: ClusterGame, column: Column) -> Iterable[Sequence[Move]]:
-    """Yield an order for each of the first domains that fills this domain."""
+    """Yield placement orders: for each of the first domains, one that fills it.
+
+    For hostname-like keys (one node per domain), yield only an order that fills the fullest node.
+    """
     domains = [
         column.domain_of[node_sets.to_slots(node_class.nodes)[0]] if node_class.nodes else -1
         for node_class in cluster_game.game.classes
@@ -119,7 +122,10 @@ def _led(cluster_game: ClusterGame, domains: Sequence[int], target: int) -> Sequ
 
 
 def _packing(cluster_game: ClusterGame) -> Sequence[Move]:
-    """Return an order that fills the fullest node. Whenever this node is full, a pod goes to an empty node."""
+    """Return an order that fills the fullest node first.
+
+    Whenever this node is full, the next pod goes to an empty node.
+    """
     state: State = cluster_game.game.start
     made = list[Move]()
     top = 0

@@ -1,9 +1,9 @@
-"""Pin each shard to as many zones as it has pods, so every order fills the zones equally.
+"""Pin each shard to as many zones as the shard has pods.
 
-Pods of a shard share no zone, so each of its zones gets one pod. The pins alone decide the number of pods in each zone,
-and no pod takes the place of another zone's pod.
+Then every order fills the zones equally. Pods of a shard share no zone, so each of the shard's zones gets one pod. The
+pins alone decide the number of pods in each zone. A pod never uses up capacity meant for a pod of another zone.
 
-Running pods stay in their zones if possible: as few shards as possible get a zone without one of their pods.
+Running pods stay in their zones if possible. As few shards as possible get a zone without one of their pods.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,12 +24,14 @@ def pin_zones(
     Args:
         shards: The settled zones of each shard.
         pods: The number of pods of a shard.
-        rooms: The most pods of each zone. The first of equal zones wins.
+        rooms: The most pods of each zone. Among equally good zones, the first in ``rooms`` is chosen.
         running: The zones of each shard's running pods. Empty, or for at least all ``shards``.
 
     Returns:
-        The pins. None if impossible. Any number of first shards is spread about as evenly as all shards. The pins of a
-        shard depend on ``rooms``, the number of shards, the running pods and the earlier shards, not on later shards.
+        The pins. None if impossible. The first shards alone, in any number, are spread about as evenly as all shards.
+            The
+        pins of a shard depend on ``rooms``, the number of shards, the running pods and the earlier shards, not on later
+        shards.
     """
     most = {zone: min(room, len(shards)) for zone, room in rooms.items()}
     if pods > len(rooms) or sum(most.values()) < pods * len(shards):
@@ -49,7 +51,10 @@ def pin_zones(
 def kept_zones(
     given: Iterable[Iterable[str]], settled: Iterable[Sequence[str]], running: Sequence[Sequence[str]]
 ) -> list[tuple[str, ...]]:
-    """Return the settled zones of each shard, and its ``given`` zones with a running pod of the shard."""
+    """Return the zones to keep for each shard.
+
+    These are the shard's settled zones, then the ``given`` zones with one of its running pods.
+    """
     return [
         (*known, *(zone for zone in runs if zone in zones and zone not in known))
         for zones, known, runs in zip(map(set, given), settled, running, strict=False)
@@ -131,7 +136,10 @@ def _shortest(
 def _exchanges(
     taken: Sequence[set[str]], fixed: Sequence[frozenset[str]], runs: Sequence[frozenset[str]], zones: Iterable[str]
 ) -> dict[tuple[str, str], tuple[int, int]]:
-    """Return the cheapest move between each pair of zones: the additional number of moved pods, and the shard."""
+    """Return the cheapest shard to move from one zone to another, for each pair.
+
+    The result maps (old zone, new zone) to the additional number of moved pods, and the shard's number.
+    """
     exchanges = dict[tuple[str, str], tuple[int, int]]()
     for number, (has, stays, there) in enumerate(zip(taken, fixed, runs, strict=True)):
         for out in sorted(has - stays):
@@ -143,7 +151,11 @@ def _exchanges(
 
 
 def _targets(loads: Mapping[str, int], pods: int, most: Mapping[str, int]) -> dict[str, int] | None:
-    """The target of each zone, as even as possible. None if a zone exceeds its limit."""
+    """Return the wanted number of pods of each zone, as even as possible.
+
+    ``loads`` are the pods already fixed in each zone. ``pods`` is the total. None if a zone exceeds its limit in
+    ``most``.
+    """
     targets = dict(loads)
     if any(targets[zone] > most[zone] for zone in targets):
         return None

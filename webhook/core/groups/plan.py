@@ -42,7 +42,7 @@ _MOST_SEARCHED = 4
 
 
 class CapMethod(StrEnum):
-    """The method that keeps a cap."""
+    """Return the missing fact if a constraint selects labels added by a controller. Empty if all labels are known."""
 
     NOTHING = "nothing is needed"
     MAX_SKEW = "maxSkew"
@@ -68,18 +68,19 @@ class CapGuarantee(Struct, frozen=True):
 
 
 class GroupPlan(Struct, frozen=True, kw_only=True):
-    """The fields of each shard, and whether all pods fit with them.
+    """The planned fields of each shard, and whether all pods fit with these fields.
 
     Attributes:
         shards: The expected shards.
         constraints: The hard constraints of all shards.
-        fields: The fields by the name of the shard's workload, including the template's own.
-        keeping: How each cap is kept, by topology key.
+        fields: The fields by the name of the shard's workload. Includes constraints and affinity already in its
+            template.
+        keeping: The guarantee for each cap, by topology key.
         verdict: Whether all pods fit in every order.
         proof: The proof of a fitting plan.
-        zone_pins: The pins. None without any.
+        zone_pins: The pins of shards to zones. None without pins.
         outlook: The result of the search. None if the proof needs no search.
-        same_up_to: The number of shards up to which these fields keep the caps and all pods fit.
+        same_up_to: The largest number of shards for which these fields keep the caps and all pods fit.
     """
 
     group: Group
@@ -130,9 +131,10 @@ def choose_plan(inputs: PlanInput, capacity: GroupCapacity) -> GroupPlan:
 
 
 def plan_from_stored(inputs: PlanInput, stored: StoredPlan, capacity: GroupCapacity) -> GroupPlan | None:
-    """Judge the fields of a stored plan. None if these fields break a cap, or a zone is gone.
+    """Build a plan from the stored fields, with a verdict on whether all pods fit.
 
-    The shards of ``inputs`` must have the stored zones.
+    None if these fields break a cap, or if a stored zone no longer exists. The shards of ``inputs`` must have the
+    stored zones.
     """
     candidate = _stored_candidate(inputs.group, inputs.shards, stored, capacity)
     if candidate is None:
@@ -164,7 +166,10 @@ def pod_batches(inputs: PlanInput, fields: Mapping[str, Fields], capacity: Group
 
 
 def _rank(plan: GroupPlan) -> tuple[int, float]:
-    """The sort key of a plan: proven, unknown, stuck in some orders (rarely before often), stuck in all."""
+    """Return the sort key of a plan: by its placement verdict, best first.
+
+    Proven to fit, then unknown, then stuck in some orders (rare before frequent), then stuck in all orders.
+    """
     order = (PlacementVerdict.FITS, PlacementVerdict.UNKNOWN, PlacementVerdict.STUCK, PlacementVerdict.NO_FIT)
     never = plan.verdict is PlacementVerdict.UNKNOWN and plan.outlook is not None and plan.outlook.gets_stuck
     verdict = PlacementVerdict.NO_FIT if never else plan.verdict
@@ -290,7 +295,7 @@ def _kept(
 
 
 def _is_no_cap(group: Group, constraint: SpreadConstraint, capped: Mapping[str, int]) -> bool:
-    """Whether the constraint never rejects a labelled node, so it is no cap."""
+    """Whether the constraint can never reject a labelled node, so a cap does not depend on it."""
     if constraint == label_constraint(group, constraint.topology_key or ""):
         return True
     loose = constraint.min_domains == MIN_DOMAINS_OF_A_CAP and (constraint.max_skew or 0) >= group.pods
@@ -309,9 +314,10 @@ def _capped_keys(group: Group) -> Iterator[tuple[str, int]]:
 
 
 def _pins(group: Group, shards: Sequence[Shard], capacity: GroupCapacity) -> tuple[ZonePins, int] | None:
-    """Return the pins of the expected shards, and the largest number of shards with the same pins. None if impossible.
+    """Return the zone pins of the expected shards, and a number of shards.
 
-    The caps of the expected shards decide which pods stay in their zones.
+    None if impossible. The number is the largest number of shards with the same pins. The caps of the expected shards
+    decide which pods stay in their zones.
     """
     settled, running = [shard.zones for shard in shards], [shard.running for shard in shards]
     first = _zone_pins(group, settled[: group.shards], running, capacity)
@@ -331,7 +337,10 @@ def _pins(group: Group, shards: Sequence[Shard], capacity: GroupCapacity) -> tup
 def _zone_pins(
     group: Group, settled: Sequence[Sequence[str]], running: Sequence[Sequence[str]], capacity: GroupCapacity
 ) -> ZonePins | None:
-    """Pin as many shards as ``settled`` has, within the caps of a group of this size."""
+    """Pin shards to zones, within the caps of a group of this size.
+
+    ``settled`` has an entry for each shard: its already fixed zones. None if impossible.
+    """
     most = replace(group, shards=len(settled)).most(group.zone_key)
     rooms = {zone: room if most is None else min(room, most) for zone, room in capacity.zones.items()}
     return pin_zones(settled, group.pods_per_shard, rooms, running)
@@ -367,7 +376,10 @@ def _judged(inputs: PlanInput, candidate: _Candidate, capacity: GroupCapacity) -
 
 
 def _searched(inputs: PlanInput, plan: GroupPlan, capacity: GroupCapacity) -> GroupPlan:
-    """Search the orders of the plan's pods, as many as possible, and return the plan with the result."""
+    """Search the scheduling orders of the plan's pods, and add the result to the plan.
+
+    The search stops at a limit. Plans with a result stay unchanged.
+    """
     if plan.outlook is not None or not inputs.searches:
         return plan
     outlook = simulate_plan(inputs, plan.fields, capacity, plan.keeping)
@@ -390,7 +402,10 @@ def _are_few(inputs: PlanInput) -> bool:
 
 
 def _has_unread_fields(shards: Iterable[Shard]) -> bool:
-    """Whether devices or a PodGroup affect the pods. evenspread does not evaluate these, so nothing is proven."""
+    """Whether the pods have devices or a PodGroup.
+
+    evenspread does not evaluate these fields, so a plan for such pods has no proof.
+    """
     specs = (shard.pod.pod_spec for shard in shards)
     return any(spec.resource_claims or spec.scheduling_group for spec in specs)
 
@@ -406,9 +421,9 @@ def _proof(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> Proo
 
 
 def _fewest_behind(group: Group, capacity: GroupCapacity, keeping: Mapping[str, CapGuarantee]) -> int | None:
-    """Return the fewest pods placed before a shard's pod can be left without a node, as a lower bound.
+    """Return a lower bound on the placed pods before some pod can be without a node.
 
-    None if a pod always finds a node.
+    None if a pod of a shard always finds a node.
     """
     on_zone = keeping.get(group.zone_key)
     top = on_zone.worst if on_zone is not None and on_zone.way is CapMethod.EXACT else group.pods
@@ -425,9 +440,10 @@ def _fewest_behind(group: Group, capacity: GroupCapacity, keeping: Mapping[str, 
 
 
 def _same_up_to(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> int:
-    """Return the largest number of shards for which these fields provably keep the caps and place all pods.
+    """Return the largest number of shards for which the candidate's fields still work.
 
-    At least the group's own number. Only proofs without a search of orders are tried.
+    With these fields, all caps hold and all pods fit, by proof. The number is at least the group's own. Only proofs
+    without a search of orders are tried.
     """
     if candidate.zone_pins is not None:
         return candidate.pinned if capacity.alike else group.shards

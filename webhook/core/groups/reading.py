@@ -90,7 +90,7 @@ def group_from_spec(written: SpreadGroup, namespace: str = "") -> Group:
 
 
 def describes_cluster(value: Mapping[str, object]) -> bool:
-    """Whether a ConfigMap describes a group: a database cluster, by its keys."""
+    """Whether a ConfigMap describes a group. Such a ConfigMap has the size of a database cluster."""
     data = value.get("data")
     return isinstance(data, Mapping) and _SIZE in data
 
@@ -108,13 +108,14 @@ def _small_number(text: str) -> int:
 
 
 def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable[str], zone_key: str = ZONE) -> Group:
-    """Read a group from a ConfigMap: an even group with shards of a master and a replica.
+    """Read a group from a ConfigMap.
 
-    The two pods never share a zone. With a single zone, they never share a node. The selector is a placeholder.
+    The group is even. Each shard is a master and a replica. The two pods never share a zone. With a single zone, they
+    never share a node. The selector is a placeholder.
 
     Args:
         value: The ConfigMap.
-        namespace: The namespace of an object without one.
+        namespace: The default namespace for a ConfigMap without a namespace.
         zones: The cluster's zones, for a ConfigMap without zones.
         zone_key: The topology key of the zones.
 

@@ -27,14 +27,17 @@ _THE_CLUSTER = "the cluster"  # the name of all nodes together
 
 
 class GroupCapacity(Struct, frozen=True, kw_only=True):
-    """How many pods the nodes take, limited only by the cluster and the cap on nodes.
+    """How many of a group's pods the nodes can run.
+
+    Only the cluster and the cap on nodes limit these numbers.
 
     Attributes:
-        zones: The number of pods by zone. A single zone for all nodes, if some have no zone and the group needs none.
-        nodes: The number of nodes with room for a pod.
+        zones: The number of pods by zone. If some nodes have no zone and the group needs none, all nodes form one zone.
+        nodes: The number of nodes that can run a pod.
         on_node: The most pods on a node. None if unlimited.
         alike: Whether the numbers hold for every shard, because nodes and other pods treat all shards the same.
-        unlabelled: The topology keys missing on a usable node. A cap over such a key misses the pods on that node.
+        unlabelled: The topology keys missing on a usable node. A cap over such a key does not count the pods on that
+            node.
     """
 
     zones: Mapping[str, int]
@@ -100,7 +103,11 @@ def _room(inputs: PlanInput, constraints: Sequence[SpreadConstraint], pods: int,
 
 
 def _without_shard_rule(group: Group, pod: Pod, constraints: Iterable[SpreadConstraint]) -> Pod:
-    """Return the pod with only these constraints and the required domains, without anti-affinity to its own shard."""
+    """Return the pod without the group's shard rule, to compute capacity.
+
+    The pod keeps only these constraints, is pinned to the group's allowed domains (if any), and has no anti-affinity to
+    its own shard.
+    """
     own = pod.pod_spec.affinity or NO_AFFINITY
     affinity = with_apart_terms(own, (term for term in apart_terms(own) if not matches_own_pod(term, pod)))
     if (pin := pin_requirement(group, ())) is not None:
@@ -109,17 +116,18 @@ def _without_shard_rule(group: Group, pod: Pod, constraints: Iterable[SpreadCons
 
 
 def _are_alike(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> bool:
-    """Whether nodes and other pods treat the pods of all shards the same."""
+    """Whether the pods of all shards are interchangeable for nodes and other pods."""
     bare = [replace(_without_shard_rule(group, shard.pod, ()), metadata=None) for shard in shards]
     objections = [index.pods.terms_matching(group.namespace, shard.pod.labels) for shard in shards]
     return all(pod == bare[0] for pod in bare) and all(terms == objections[0] for terms in objections)
 
 
 def _is_measured(group: Group, shard: Shard, shards: Sequence[Shard]) -> bool:
-    """Whether the capacity includes every constraint and affinity term left in the shard's template by a plan.
+    """Whether the zone capacity includes all constraints and affinity terms of a plan.
 
-    Anti-affinity between pods of the shard is part of the group's ``never_share``: over these keys, and over nodes if
-    the shard's pods share no zone.
+    A plan removes some terms of the shard's template, and only the kept ones matter. Anti-affinity between pods of the
+    shard is included over the keys in ``never_share``. Over nodes, it is included only if the shard's pods share no
+    zone.
     """
     spec = shard.pod.pod_spec
     near, apart = (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity) if spec.affinity else (None, None)

@@ -11,7 +11,10 @@ from webhook.core.groups.group import Fields, Group, with_fields
 
 
 def pin_requirement(group: Group, zones: Sequence[str]) -> NodeSelectorRequirement | None:
-    """Return a requirement for these zones, or without zones for the group's allowed domains. None without both."""
+    """Return a requirement for these zones, or else for the group's allowed domains.
+
+    The domains apply if ``zones`` is empty. None if the group has no allowed domains either.
+    """
     if zones:
         return NodeSelectorRequirement(key=group.zone_key, operator="In", values=tuple(zones))
     if group.domains is not None:
@@ -20,7 +23,9 @@ def pin_requirement(group: Group, zones: Sequence[str]) -> NodeSelectorRequireme
 
 
 def pinned(affinity: Affinity, pin: NodeSelectorRequirement, *, instead: bool = False) -> Affinity:
-    """Add the pin to each node affinity term that can match a node. With ``instead``, drop other domains of its key.
+    """Add the pin to each node affinity term that can match a node.
+
+    With ``instead``, first remove the other requirements on the pin's topology key.
 
     Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go ``isEmptyNodeSelectorTerm``.
     """
@@ -38,7 +43,9 @@ def sorted_values(requirement: NodeSelectorRequirement) -> NodeSelectorRequireme
 
 
 def split_pin(group: Group, pod: Pod) -> tuple[Pod, tuple[str, ...]]:
-    """Separate the pod from its pin. A pin has as many zones as a shard has pods, so the shard needs each of them.
+    """Split off the pod's node affinity for the zones of its shard (the pin).
+
+    A pin lists exactly as many zones as the shard has pods, so the shard needs every zone.
 
     Returns:
         The pod without the pin, and the zones. The unchanged pod and no zones, if it may use more or fewer zones.

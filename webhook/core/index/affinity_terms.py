@@ -9,7 +9,7 @@ from webhook.core.api.types import PodAffinity, PodAffinityTerm
 
 
 class Term(Struct, frozen=True):
-    """A required pod affinity or anti-affinity term, resolved for its pod.
+    """A required pod affinity or anti-affinity term of a pod, with compiled selectors.
 
     Source: k8s.io/kube-scheduler framework/types.go ``newAffinityTerm``.
     """

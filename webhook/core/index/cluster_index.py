@@ -1,6 +1,7 @@
-"""Keep the cluster in memory: each event changes one object, and every answer is a copy.
+"""A copy of the cluster in memory, updated by watch events.
 
-The index never waits, never calls the API server, and never expires an object. A missing object may still exist.
+Each event changes one object. Query results do not change with later events. The index never waits, never calls the API
+server, and never expires an object. The cluster may have objects missing from the index.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -138,9 +139,10 @@ class ClusterIndex(ReadOnlyIndex):
 
     @contextmanager
     def temporary_pods(self) -> Iterator[Callable[[Pod], None]]:
-        """Yield a function that adds pods. After the block, or an error in it, the index has its old pods again.
+        """Return a context manager. Its value is a function for adding pods to the index.
 
-        An added pod replaces a waiting pod of the same name. It must not have the name of a pod on a node.
+        After the ``with`` block, or an error in the block, the index has its old pods again. An added pod replaces a
+        pending pod of the same name. A pod with the name of a pod on a node must not be added.
         """
         added, waiting = list[Pod](), dict[str, tuple[Pod, ...]]()
 

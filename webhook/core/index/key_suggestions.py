@@ -36,7 +36,10 @@ def meant_by(key: str) -> str | None:
 
 
 def meant_by_bare(key: str) -> str | None:
-    """The well-known key for a name without prefix, such as ``zone`` or ``az``. Nodes can also have it as a key."""
+    """Return the well-known label key for a bare name, such as ``zone`` or ``az``.
+
+    None if the name is unknown. Nodes of the cluster can still have a label with such a name.
+    """
     return _NAMES.get(key.lower())
 
 
@@ -53,7 +56,7 @@ def namesake(key: str) -> str | None:
 def closest_node_key(key: str, view: NodeView, *, well_known: bool = False) -> str | None:
     """Find the node label key closest to this one.
 
-    First the current name of a deprecated key, then a key with the same last part, then a key with the same prefix and
+    First the current name of a deprecated key, then a key with the same last part. Then a key with the same prefix and
     up to two different letters in the last part.
 
     Args:

@@ -33,7 +33,7 @@ class Column:
 
     @classmethod
     def absent(cls, domain_of: list[int], key: str) -> "Column":
-        """The column of a label without a node. All such columns share ``domain_of``, which never changes."""
+        """The column of a label key that no node has. All such columns share ``domain_of``, which never changes."""
         column = cls((), key)
         column.domain_of = domain_of
         return column
@@ -50,7 +50,7 @@ class Column:
 
     @cached_property
     def sets(self) -> tuple[int, ...] | None:
-        """The nodes of each value. None if there are too many values."""
+        """A set of nodes for each label value, by the value's number. None for too many values."""
         if len(self.values) > _FEW_VALUES:
             return None
         if not self.values:
@@ -74,7 +74,7 @@ class Column:
         return tuple(map(tuple, members))
 
     def nodes(self, number: int) -> int:
-        """The nodes of the value with this number."""
+        """Return the nodes whose label has the value with this number, as a set."""
         if self.sets is not None:
             return self.sets[number]
         nodes = 0
@@ -83,7 +83,11 @@ class Column:
         return nodes
 
     def nodes_of(self, numbers: Sequence[int]) -> int:
-        """The nodes of all these values."""
+        """Return a bit set of the nodes with one of these label values.
+
+        Args:
+            numbers: The numbers of the values in this column.
+        """
         if self.sets is not None:
             nodes = 0
             for number in numbers:
@@ -98,7 +102,7 @@ class Column:
         return 0 if number is None else self.nodes(number)
 
     def domains(self, nodes: int) -> frozenset[int]:
-        """The numbers of these nodes' values."""
+        """The domain numbers of the nodes in this bit set."""
         # Most callers ask for all nodes with the key, which needs no look-up.
         if nodes & self.present == self.present:
             return self._every

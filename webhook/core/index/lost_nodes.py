@@ -44,9 +44,10 @@ def without_nodes(index: ReadOnlyIndex, lost: int, *, gone: bool) -> ReadOnlyInd
 
 
 def keeps_name(index: ReadOnlyIndex, namespace: str, name: str) -> bool:
-    """Whether a pod keeps its name, so its StatefulSet creates no replacement.
+    """Whether a pod still occupies its name.
 
-    A terminating pod goes when its kubelet completes the deletion. On an unreachable node it stays.
+    If so, its StatefulSet cannot create a replacement. A terminating pod frees its name when its kubelet completes the
+    deletion. A kubelet on an unreachable node cannot.
 
     Source: statefulset/stateful_set_control.go ``processReplica``.
     """

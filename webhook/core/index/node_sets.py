@@ -23,7 +23,7 @@ def flags(nodes: int, size: int) -> bytes:
 
 
 def from_flags(members: bytes | bytearray) -> int:
-    """The set of all slots with a byte other than 0."""
+    """Return a bit set of all slots with a byte other than 0."""
     return int(members[::-1].translate(_TO_DIGIT), 2) if members else 0
 
 
@@ -42,7 +42,7 @@ def from_slots(slots: Iterable[int], size: int) -> int:
 
 
 def below(amounts: Sequence[int], wanted: int) -> int:
-    """The slots with less than the wanted amount."""
+    """Return the nodes, as a set, with less than the wanted amount."""
     return from_flags(bytes([amount < wanted for amount in amounts]))
 
 

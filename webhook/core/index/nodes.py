@@ -1,6 +1,7 @@
-"""The nodes: all nodes at one moment as columns (`NodeView`), and the queries about them (`Nodes`).
+"""All nodes at one moment as a table (`NodeView`), and queries on nodes (`Nodes`).
 
-A slot is a small number that a node keeps while it exists. Sets of nodes are integers (`node_sets`).
+The table has a column for each label key. A slot is a small number that a node keeps while it exists. Sets of nodes are
+integers (`node_sets`).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,15 +33,17 @@ class NodeRow(NamedTuple):
 
 
 class NodeView:
-    """All nodes at one moment, as columns by slot. It never changes.
+    """All nodes at one moment, as immutable columns.
+
+    A slot is a node's number, and each column has an entry per slot.
 
     Attributes:
         size: The number of slots.
-        names: By slot. "" for an empty slot.
-        labels: By slot. None for an empty slot.
+        names: Node names by slot. "" for an empty slot.
+        labels: Node labels by slot. None for an empty slot.
         live: The existing nodes.
         keys: The label keys of all nodes.
-        soft_taints: The taints with the effect PreferNoSchedule, by slot. Only for nodes with any.
+        soft_taints: The taints with the effect PreferNoSchedule, by slot. Only for nodes with such taints.
     """
 
     def __init__(self, rows: Sequence[NodeRow | None], live: int, keys: Iterable[str]) -> None:
@@ -75,7 +78,7 @@ class NodeView:
         return known
 
     def inherit(self, before: "NodeView", changed: Collection[int]) -> None:
-        """Reuse the columns of an earlier view without a difference in the ``changed`` slots."""
+        """Reuse the columns of an earlier view, if the column is the same in all ``changed`` slots."""
         columns = dict(before._columns)  # noqa: SLF001 Same class. A copy, since other threads can add columns now.
         if before.size != self.size or len(columns) > _MAX_INHERITED_COLUMNS:
             return
@@ -91,11 +94,11 @@ class NodeView:
                 self.__dict__[name] = before.__dict__[name]
 
     def names_of(self, nodes: int) -> Iterator[str]:
-        """The names of these nodes, by slot."""
+        """The names of the nodes in a bit set, by slot."""
         return (self.names[slot] for slot in node_sets.to_slots(nodes))
 
     def rows(self, start: int, stop: int) -> list[NodeRow | None]:
-        """The nodes of these slots, as rows for the constructor."""
+        """Return the nodes in these slots as `NodeRow` objects. None for a slot without a node."""
         columns = self.names, self.labels, self._taints, self._unschedulable
         parts = (column[start:stop] for column in columns)
         return [
@@ -178,7 +181,7 @@ class Nodes(View):
         return self._ask(Nodes.get, name)
 
     def short_of(self, amounts: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[int, ...]]:
-        """The free amounts by slot of each resource with too little on some node."""
+        """The free amounts per node slot of each resource that some node lacks in this amount."""
         return self._ask(Nodes.short_of, amounts)
 
     def never_enough(self, resource: str, amount: int) -> tuple[int, ...] | None:

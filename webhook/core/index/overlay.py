@@ -25,12 +25,12 @@ from webhook.core.workloads.kinds import group_of
 
 
 def with_pods(index: ReadOnlyIndex, node: str, pods: Sequence[Pod]) -> ReadOnlyIndex:
-    """Add pods to a known node.
+    """Return the index with these pods added to a known node.
 
     `Pods.matching` and `Pods.objecting` do not return the added pods.
 
     Example:
-        ``with_pods(index, "node-1", [pod]).pods.count("shop", selector)`` counts the pod too.
+        ``with_pods(index, "node-1", [pod]).pods.count("shop", selector)`` includes the added pod.
     """
     slot, taken = index.nodes.view().slots[node], {PODS: len(pods)}
     for pod in pods:
@@ -59,7 +59,10 @@ def without_pods(index: ReadOnlyIndex, like: Pod, own: Selector, running: Counts
 
 
 def without_named(index: ReadOnlyIndex, namespace: str, pods: Mapping[str, PodOnNode]) -> ReadOnlyIndex:
-    """Remove terminating pods by name. `Pods.lower` and scores still include them."""
+    """Return a view of the index without these terminating pods, given by name.
+
+    `Pods.lower` and scores still include the pods.
+    """
 
     def freed(resource: str) -> Mapping[int, int]:
         slots = Counter[int]()
@@ -71,7 +74,10 @@ def without_named(index: ReadOnlyIndex, namespace: str, pods: Mapping[str, PodOn
 
 
 def with_room(index: ReadOnlyIndex, freed: Mapping[int, Mapping[str, int]]) -> ReadOnlyIndex:
-    """Free more of each resource, by slot. Pod counts do not change."""
+    """Return the index with more free resources on some nodes.
+
+    ``freed`` has the added amount of each resource, by node slot. Pod counts do not change.
+    """
 
     def of_resource(resource: str) -> Mapping[int, int]:
         return {slot: amounts.get(resource, 0) for slot, amounts in freed.items()}
@@ -101,10 +107,10 @@ class AddedNodes(Struct, frozen=True):
 def with_nodes(
     index: ReadOnlyIndex, added: Sequence[AddedNodes] = (), changed: Mapping[int, NodeRow] | None = None
 ) -> ReadOnlyIndex:
-    """Add nodes, and replace the rows of the nodes in the ``changed`` slots.
+    """Return the index with added nodes, and with other rows in the ``changed`` slots.
 
     Added nodes are named ``<node>-added-1`` and get the last slots. `Nodes.get` and `Volumes.attached` do not return
-    them.
+    added nodes.
     """
     view = index.nodes.view()
     rows = view.rows(0, view.size)
@@ -152,7 +158,11 @@ def _identity(owner: Owner) -> tuple[str, str, str, str]:
 
 
 class _WithRoom(Nodes):
-    """Nodes with more free resources, up to their allocatable amounts. With ``takes``, the amounts are negative."""
+    """The nodes with the ``freed`` resources added to their free resources.
+
+    The sum is at most the allocatable amount. With ``takes``, the ``freed`` amounts are negative and nothing limits
+    them.
+    """
 
     def __init__(self, below: Nodes, freed: Callable[[str], Mapping[int, int]], *, takes: bool = False) -> None:
         super().__init__(below.answering)
@@ -172,7 +182,7 @@ class _WithRoom(Nodes):
 
 
 class _WithNodes(Nodes):
-    """Nodes of another view. ``models`` are the slots whose resources the added nodes copy."""
+    """Nodes of the view below, with added nodes. ``models`` has the slot of the copied node for each added node."""
 
     def __init__(self, below: Nodes, view: NodeView, models: Sequence[int]) -> None:
         super().__init__(below.answering)
@@ -203,7 +213,10 @@ def _if_any_less(amounts: tuple[int, ...], wanted: int) -> tuple[int, ...] | Non
 
 
 class _WithDrivers(Volumes):
-    """Volumes with the drivers of added nodes. ``models`` maps an added node to the copied node."""
+    """The index's volume data, with CSI drivers for nodes added by a simulation.
+
+    ``models`` maps an added node to the node it copies.
+    """
 
     def __init__(self, below: Volumes, models: Mapping[str, str]) -> None:
         super().__init__(below.answering)

@@ -31,7 +31,10 @@ def reference_to(owner: Owner) -> OwnerReference:
 
 
 def owner_json(owner: Owner, replicas: int) -> bytes | None:
-    """The object with this number of replicas, with the kept fields. None if the index does not keep its spec."""
+    """Encode the owner's metadata and spec as JSON, with this number of replicas.
+
+    Only fields kept by the index are included. None if the index does not keep the spec.
+    """
     if not owner.spec:
         return None
     spec = {**msgspec.json.decode(owner.spec), "replicas": replicas}
@@ -39,7 +42,10 @@ def owner_json(owner: Owner, replicas: int) -> bytes | None:
 
 
 def topmost_workload(pod: PodTemplate, index: ReadOnlyIndex) -> Workload | None:
-    """The pod's topmost controller as a workload, with the kept fields. None if the index does not keep its spec."""
+    """The pod's topmost controller as a workload, with the fields kept in the index.
+
+    None if the index does not keep the controller's spec.
+    """
     for reference in reversed(controllers(pod, index)):
         owner = index.owners.get(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
         written = None if owner is None or owner.replicas is None else owner_json(owner, owner.replicas)
@@ -93,13 +99,15 @@ def find_owner(
 
     Args:
         pod: The pod.
-        namespace: Its namespace.
+        namespace: The pod's namespace.
         index: The cluster.
-        waited: Whether to accept an earlier object of the same name, like the scheduler.
+        waited: Whether to accept an earlier object with the controller's name, like the scheduler.
 
     Returns:
-        The controller. `Awaited` if the scheduler reads its kind, but the index lacks it or has an earlier object. None
-        for a pod without controller, and for an unknown controller of another kind.
+        The controller. `Awaited` if the scheduler reads the controller's kind, but the index lacks the controller or
+            has
+        an earlier object of that name. None for a pod without controller, and for an unknown controller of another
+            kind.
     """
     reference = pod.meta.controller
     if reference is None:
@@ -112,10 +120,10 @@ def find_owner(
 
 
 def most_replicas(owner: Owner, index: ReadOnlyIndex) -> int | None:
-    """The most pods of the workload: the maximum of its autoscaler, or else its replicas. None if unknown.
+    """Return the most pods of a workload: its autoscaler's maximum, else its replicas.
 
-    If the owner has a controller, that is the workload. A ReplicaSet has only some of its Deployment's pods during a
-    rollout.
+    None if unknown. The workload is the owner's controller, if the owner has one. During a rollout, a ReplicaSet has
+    only some of its Deployment's pods.
     """
     namespace = owner.meta.namespace
     above = owner.meta.controller
@@ -130,7 +138,9 @@ def most_replicas(owner: Owner, index: ReadOnlyIndex) -> int | None:
 
 
 def owner_selector(pod: PodTemplate, owner: Owner | None) -> LabelSelector | None:
-    """The selector of an owner that the scheduler does not read. For a Job, it follows from its pod's labels.
+    """The selector of an owner that the scheduler itself does not read, if known.
+
+    A Job's selector follows from the labels of the Job's pods.
 
     Source: batch/job/strategy.go ``generateSelector``.
     """

@@ -8,7 +8,10 @@ from webhook.core.index.read_only import ReadOnlyIndex
 
 
 def as_admitted(pod: Pod, index: ReadOnlyIndex, version: KubernetesVersion) -> Pod:
-    """The pod as the scheduler gets it, with the known admission objects. A refused pod stays as it is."""
+    """Return the pod after kube-apiserver's admission.
+
+    The index provides the LimitRanges, PriorityClass and RuntimeClass. A refused pod is returned unchanged.
+    """
     return as_created(pod, version, facts_for(pod, index))
 
 

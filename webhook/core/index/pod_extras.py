@@ -40,7 +40,10 @@ def _ports_of(container: Container) -> Iterator[HostPort]:
 
 
 class Mounted(Struct, frozen=True):
-    """The volumes of a pod on a node. An ephemeral claim belongs to the pod if ``name`` and ``uid`` match."""
+    """The volumes of a pod on a node.
+
+    The claim of an ephemeral volume belongs to the pod only if the claim's owner has the pod's ``name`` and ``uid``.
+    """
 
     namespace: str
     name: str
@@ -49,13 +52,16 @@ class Mounted(Struct, frozen=True):
 
     @property
     def weight(self) -> int:
-        """An upper bound of any driver's volumes in the pod. It exceeds all limits if reading a volume can fail."""
+        """An upper bound of the number of volumes that the pod needs from any one driver.
+
+        If reading a volume can fail, the bound exceeds every limit.
+        """
         claims = (volume.persistent_volume_claim for volume in self.volumes)
         return sum(1 if claim is not None and claim.claim_name else _PAST_ANY_LIMIT for claim in claims)
 
 
 class Extras(Struct, frozen=True):
-    """Host ports, volumes and required anti-affinity terms. Few pods have any."""
+    """The host ports, volumes and required anti-affinity terms of a pod. Most pods have none of these."""
 
     ports: tuple[HostPort, ...] = ()
     mounted: Mounted | None = None

@@ -1,4 +1,4 @@
-"""The facts about pods that verdicts need, and the queries about them (`Pods`)."""
+"""Queries about pods (`Pods`), and their results. Verdicts need no other data about pods."""
 
 from collections.abc import Mapping, Sequence
 
@@ -50,7 +50,7 @@ class ScoreFacts(Struct, frozen=True):
     term_weights: tuple[tuple[str, Mapping[int, int]], ...]
 
     def joined(self, other: "ScoreFacts") -> "ScoreFacts":
-        """Add the facts of another source."""
+        """Return these facts together with the facts of another source."""
         assumed = dict(self.assumed)
         for slot, (cpu, memory) in other.assumed.items():
             before = assumed.get(slot, (0, 0))
@@ -69,7 +69,10 @@ class Pods(View):
         return self._ask(Pods.count, namespace, selector, terminating=terminating)
 
     def count_unspread(self, namespace: str, selector: Selector) -> int:
-        """The number of matching scheduled pods without a constraint, except terminating pods. Overlays ignore it."""
+        """The number of matching scheduled pods without a constraint.
+
+        Terminating pods do not count. Overlays do not change this number.
+        """
         return self._ask(Pods.count_unspread, namespace, selector)
 
     def free_ordinal(self, namespace: str, stem: str, first: int) -> int:

@@ -62,7 +62,7 @@ class Volumes(View):
         return self._ask(Volumes.capacities, storage_class)
 
     def attachments(self) -> Mapping[str, int]:
-        """The number of volumes attached to each node, used or not."""
+        """The number of volumes attached to each node, including volumes not used by a pod."""
         return self._ask(Volumes.attachments)
 
     def attached(self, nodes: Sequence[str]) -> Mapping[str, tuple[Handle, ...]]:
@@ -96,7 +96,7 @@ class Owners(View):
         return self._ask(Owners.matching, namespace, selector, most)
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
-        """The autoscaler of this object, known or not. The first by name if there are several."""
+        """The autoscaler targeting this object, or the first by name. The index may lack the object."""
         return self._ask(Owners.autoscaler, api_version, kind, namespace, name)
 
 
@@ -112,7 +112,7 @@ class Namespaces(View):
         return self._ask(Namespaces.raw_labels, name)
 
     def all_labels(self) -> Mapping[str, Mapping[str, str]]:
-        """The labels of all namespaces, as read."""
+        """The labels of all namespaces, by namespace, unchanged."""
         return self._ask(Namespaces.all_labels)
 
     def services(self, name: str) -> tuple[Service, ...]:
@@ -139,11 +139,11 @@ class Namespaces(View):
 class ReadOnlyIndex:
     """The cluster at one moment.
 
-    Each answer is immutable or the caller's own copy. An unknown object can still exist, unless `lacks` returns an
-    empty text for its resource.
+    Each query returns an immutable value or the caller's own copy. An object missing from the index can still exist,
+    unless `lacks` returns an empty text for its resource.
 
     Args:
-        below: The cluster below. The given views replace its views.
+        below: Another index. The other arguments replace its views, such as ``nodes``.
 
     Example:
         ``index.pods.count("shop", compile_selector(selector))`` is the number of matching pods by slot.

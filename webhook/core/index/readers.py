@@ -161,7 +161,7 @@ def _replica_set(read: _Scaled, type_meta: TypeMeta) -> Owner:
 
 
 def _kept_spec(written: _ScaledSpec) -> bytes:
-    """Encode `Owner.spec`, without the replicas. Empty for a broken spec, as in files, and for an oversized spec."""
+    """Encode `Owner.spec`, without the replicas. Empty for an invalid or oversized spec."""
     said = {
         field.encode_name: value
         for field in msgspec.structs.fields(_ScaledSpec)
@@ -264,7 +264,10 @@ def _reference(controller: OwnerReference) -> OwnerReference:
 
 
 def _shared_texts(selector: LabelSelector | None) -> LabelSelector | None:
-    """Share the selector's texts, to save memory. A workload's revisions and pods repeat the same labels."""
+    """Intern the keys and values of matchLabels, to save memory.
+
+    The revisions and pods of a workload repeat the same labels. A selector with expressions is returned unchanged.
+    """
     if selector is None or not selector.match_labels or selector.match_expressions:
         return selector
     return LabelSelector(match_labels={shared(key): shared(value) for key, value in selector.match_labels.items()})
@@ -400,7 +403,7 @@ def decoded_type(type_meta: TypeMeta) -> type | None:
 
 
 def decode_object(raw: RawJson, type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
-    """Decode an API object into the value that the index keeps. None for a kind without an effect on answers.
+    """Decode an API object into the form kept in the index. None for an ignored kind.
 
     Args:
         raw: The object's JSON.

@@ -1,8 +1,9 @@
-"""Query the index from a thread or process outside the event loop, with consistent answers.
+"""Query the index from outside the event loop, with consistent answers.
 
-Reviews in the event loop read the index directly, since no event comes between their queries. A review outside sends
-each query to the loop, and events can come between two of them. If so, all queries of the review are repeated at once.
-If an answer changed, the object is judged again. The same answers give the same decision everywhere.
+Reviews in the event loop read the index directly, since no watch event comes between their queries. A review in another
+thread or process sends each query to the event loop. A watch event can come between two of these queries. Then all
+queries of the review are repeated at once. If an answer changed, the object is reviewed again. So the decision is the
+same as in the event loop.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -42,10 +43,10 @@ def answer_all(index: ReadOnlyIndex, questions: Iterable[IndexQuestion]) -> tupl
 
 
 def judge_remotely(judge: Callable[[ReadOnlyIndex], _Decision], client: IndexClient) -> _Decision:
-    """Run a review on the cluster at one moment. Events do not wait for it.
+    """Run a review on a consistent view of the cluster, without delaying watch events.
 
-    ``judge`` can run several times. Its result must depend only on the index. If events come during every run, new
-    queries of the last run get later answers than the others.
+    ``judge`` can run several times, so its result must depend only on the index. If events change the index during
+    every run, the queries of the last run can see different revisions of the index.
     """
     index = RemoteIndex(client)
     decision = judge(index)

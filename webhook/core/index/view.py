@@ -1,4 +1,7 @@
-"""The base of the five views of the cluster: it passes unanswered queries to the view below."""
+"""The base class of the five views of the cluster.
+
+A view passes a query without an answer of its own to the view below.
+"""
 
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
@@ -11,7 +14,7 @@ ViewType = TypeVar("ViewType")
 
 
 class Finder(Protocol):
-    """Finds the method that answers a query. The query is a method of a view's class, such as ``Pods.count``."""
+    """A function from a query to the method answering it. A query is a method such as ``Pods.count``."""
 
     def __call__(
         self, question: Callable[Concatenate[ViewType, Arguments], Answer], /
@@ -19,21 +22,22 @@ class Finder(Protocol):
 
 
 class View:
-    """Queries about one part of the cluster.
+    """Queries on one part of the cluster, such as its nodes or pods.
 
-    A table of the index answers all queries. An overlay answers some, and passes the others to the view below it.
+    A table of the index answers all queries. An overlay answers some queries, and passes all others to the view below.
 
     Args:
-        below: Finds the method for a query that this view does not answer.
+        below: Finds the method of the view below.
     """
 
     def __init__(self, below: Finder) -> None:
         self._find = below
 
     def answering(self, question: Callable[Concatenate[ViewType, Arguments], Answer], /) -> Callable[Arguments, Answer]:
-        """Find the method to answer a query, in this view or below.
+        """Return the method for an index query, of this overlay or of the covered view.
 
-        Overlays override queries by name. If this class does not override ``question``, the view below answers.
+        An overlay overrides a query by a method of the same name. If this class does not override ``question``, the
+        covered view answers.
         """
         check_time()  # Overlays repeat queries many times.
         if getattr(type(self), question.__name__) is question:

@@ -34,18 +34,20 @@ class PodClass(Struct, frozen=True):
 
 
 class NodeClass(Struct, frozen=True):
-    """A set of equal nodes, or a pool: nodes of which only the total number of pods matters.
+    """A set of equal nodes, or a pool of nodes.
+
+    In a pool, only the total number of pods matters, not the number on each node.
 
     Attributes:
         size: The number of nodes. 1 for a pool.
         open: By pod class, whether the nodes admit its pods, apart from spread constraints and other pods.
         node_limits: By pod class, the limits on a node.
-        start: By pod class, the pods on a node that can be deleted.
+        start: By pod class, the deletable pods on a node.
         domains: The number of the domain by topology key. -1 without the label.
         held: By `NodeSpread`, the counted pods on a node at the start. None if the constraint does not count the node.
         nodes: The nodes as a set of bits.
         pooled: Whether the class is a pool.
-        packs: Whether a node of the pool takes several pods. Then the number of nodes with room is unknown.
+        packs: Whether a node of the pool admits several pods. Then the number of nodes that admit a pod is unknown.
     """
 
     size: int
@@ -59,7 +61,10 @@ class NodeClass(Struct, frozen=True):
     packs: bool = False
 
     def ways(self, pod_class: int, pods: Pods, nodes: int) -> int:
-        """Count the nodes with room for another pod. ``nodes`` is the number of nodes with these ``pods``."""
+        """Count the nodes of the class that admit another pod.
+
+        ``nodes`` is the number of nodes that already have these ``pods``.
+        """
         if not self.pooled:
             return nodes
         left = [limit.bound + 1 - weighted_sum(limit.weights, pods) for limit in self.node_limits[pod_class]]

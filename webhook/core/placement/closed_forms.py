@@ -1,8 +1,8 @@
-"""Closed forms for games in which every order places the same number of pods.
+"""Formulas for the number of placed pods, if every order places the same number.
 
 They apply to equal pods under a single constraint that counts these pods (`bounds.addable`). They also apply to a
 constraint on zones together with a constraint on hosts with maxSkew 1. With a larger maxSkew on hosts, a few numbers
-describe all ends (`possible_ends`).
+describe all possible final placements (`possible_ends`).
 """
 
 from collections import Counter
@@ -75,7 +75,10 @@ def _take(classes: Sequence[NodeClass], pod_class: int, pods: int) -> bool:
 
 
 def _takes(node_class: NodeClass, pod_class: int, most: int) -> int:
-    """Return how many pods of any classes the node surely takes before it rejects the pod class, at most ``most``."""
+    """Return how many pods a node certainly admits before it rejects this pod class.
+
+    The pods may be of any classes. The result is at most ``most``.
+    """
     if not node_class.open[pod_class]:
         return 0
     rooms = [limit.bound // max(1, *limit.weights) + 1 for limit in node_class.node_limits[pod_class]]
@@ -126,9 +129,9 @@ def _over_nodes(game: Game, limit: SpreadLimit) -> int | None:
 
 
 def possible_ends(game: Game) -> PossibleEnds | None:
-    """Return the possible ends under a constraint on zones and a constraint on hosts.
+    """Return the possible final pod counts under one zone and one host constraint.
 
-    None for other games, or if unknown.
+    None for a game with other constraints, or if unknown.
     """
     if len(game.pod_classes) != 1 or game.rollout is not None:
         return None

@@ -1,19 +1,21 @@
-"""Bounds on the placed pods of all orders under two crossing topology keys (see `grid`).
+"""Bounds on the placed pods of all orders under two crossing topology keys.
 
-A minimum is the global minimum of one topology key.
+The nodes form a grid, as in `grid`. A row or a column (a line) is a domain of one key. A cell is the nodes of one
+row and one column. A minimum is the global minimum of one topology key. The top of a line is its highest allowed number
+of pods.
 
-Upper bound: Each pod raises a minimum by at most one. When a minimum rises, every line has at least the new minimum
-and at most its old top. `reachable_minima` only follows steps with such a state. The state with the most pods at
-reachable minima is the upper bound.
+Upper bound: Each pod raises a minimum by at most one. When a minimum rises, every line has at least the new minimum and
+at most its old top. `reachable_minima` only follows steps with such a distribution of pods. The distribution with the
+most pods at reachable minima is the upper bound.
 
-Lower bound: A line at its top is blocked. An order leaves a pod over only in a stuck state: every cell is full, or its
-row or its column is blocked. `stuck_states` searches for the stuck states with the fewest pods (branch and bound, best
-first). It fixes the minima, and a row and a column at these minima. Then it decides for each row whether the row is
-blocked. A column with a cell in an open row must be blocked, or these cells must be full. Without a stuck state every
-order places all pods.
+Lower bound: A line at its top is blocked. Some pod stays Pending only in a stuck state: every cell is full, or its row
+or its column is blocked. `stuck_states` searches for the stuck states with the fewest pods (branch and bound, best
+first). The search fixes the minima, and a row and a column at these minima. Then it decides for each row whether the
+row is blocked. A column with a cell in an open row must be blocked, or these cells must be full. Without a stuck state
+every order places all pods.
 
-Possibly no order leads to a stuck state. It is therefore a bound and not a proof. `crossing_orders` searches for an
-order to it.
+Possibly no order leads to a stuck state. So the result is a bound and not a proof. `crossing_orders` searches for an
+order to the stuck state.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,11 +29,11 @@ from webhook.core.placement.grid import Demand, Grid, Minima
 
 
 class ReachableMinima(Struct, frozen=True):
-    """The reachable global minima of a grid.
+    """The reachable global minima of two crossing topology keys (see `grid`).
 
     Attributes:
-        before: For the reachable minima, the minima one step earlier. None for the start.
-        pods: For the reachable minima, the fewest and the most pods of their states.
+        before: For each reachable triple of minima, the preceding triple. None for the start.
+        pods: For each reachable triple of minima, the fewest and the most placed pods.
     """
 
     before: Mapping[Minima, Minima | None]
@@ -43,7 +45,7 @@ class ReachableMinima(Struct, frozen=True):
         return max((most for _, most in self.pods.values()), default=0)
 
     def way(self, minima: Minima) -> list[Minima]:
-        """Return the minima on the way from the start to ``minima``."""
+        """Return the sequence of reachable minima from the start up to ``minima``."""
         way, at = [minima], self.before[minima]
         while at is not None:
             way.append(at)
@@ -52,7 +54,10 @@ class ReachableMinima(Struct, frozen=True):
 
 
 def reachable_minima(grid: Grid) -> ReachableMinima | None:
-    """Find all reachable minima. None if the search takes too much work."""
+    """Find the combinations of global minima that an order can reach on the grid.
+
+    None if the search takes too much work.
+    """
     possible = [*grid.cells], [*grid.rows.minima(grid.wanted)], [*grid.cols.minima(grid.wanted)]
     start = possible[0][0], possible[1][0], possible[2][0]
     before: dict[Minima, Minima | None] = {start: None}
@@ -76,14 +81,21 @@ def reachable_minima(grid: Grid) -> ReachableMinima | None:
 
 
 class _StuckBound(NamedTuple):
-    """A lower bound on the pods of some stuck states. ``demand`` describes these states, or is None if undecided."""
+    """A lower bound on the placed pods in some stuck states.
+
+    Attributes:
+        demand: Describes these states. None if the search has not decided every row and column.
+    """
 
     pods: int
     demand: Demand | None
 
 
 def stuck_states(grid: Grid, reached: ReachableMinima) -> Iterator[_StuckBound]:
-    """Yield stuck states with fewer pods than wanted, the states with the fewest pods first."""
+    """Yield lower bounds on the pods of stuck states, the lowest bound first.
+
+    In a stuck state, no waiting pod can be placed. Only states with fewer pods than wanted are considered.
+    """
     tie = count()
     heap: list[tuple[int, int, Minima | Demand, bool]] = [
         (fewest, next(tie), minima, False) for minima, (fewest, _) in sorted(reached.pods.items())
@@ -105,9 +117,10 @@ def stuck_states(grid: Grid, reached: ReachableMinima) -> Iterator[_StuckBound]:
 
 
 def _with_holders(grid: Grid, minima: Minima) -> Iterator[Demand]:
-    """Yield the demands for each choice of a row and a column that stay at the minima.
+    """Yield the demands for each choice of a row and a column with the lowest counts.
 
-    Neither of them is blocked, so their common cell is full or does not exist.
+    The chosen row and column keep the minima. Neither of them is blocked, so their common cell is full or does not
+    exist.
     """
     at = grid.between(minima, minima)
     undecided = sum(1 << row for row, base in enumerate(grid.rows.base) if base < minima[1] + grid.rows.max_skew)
@@ -136,10 +149,9 @@ def _with_holders(grid: Grid, minima: Minima) -> Iterator[Demand]:
 
 
 def _with_columns(grid: Grid, demand: Demand) -> tuple[Demand, bool] | None:
-    """Require more pods in the columns with cells in open rows. None if impossible.
+    """Raise the minimum of columns with cells in open rows, because they must be full.
 
-    A column that would reach its top with these cells full is blocked. The second value is whether another such column
-    is undecided.
+    A column that would then reach its top is blocked. The second value is whether some other such column is undecided.
     """
     low, is_open = [*demand.cols_low], demand.undecided > 0
     for column, top in enumerate(demand.blocked):
@@ -156,7 +168,7 @@ def _with_columns(grid: Grid, demand: Demand) -> tuple[Demand, bool] | None:
 
 
 def _decided(demand: Demand) -> Iterator[Demand]:
-    """Yield both decisions for another row (blocked or open), or for another column (blocked or full)."""
+    """Yield two demands: the next undecided row blocked or open, or else the next undecided column blocked or full."""
     if demand.undecided:
         bit = demand.undecided & -demand.undecided
         row, left = bit.bit_length() - 1, demand.undecided ^ bit

@@ -79,7 +79,7 @@ def _fits(orders: "_Orders", reached: ReachableMinima) -> bool:
 
 
 class _Order(NamedTuple):
-    """The moves from the start, the state after them, and the pods in each cell."""
+    """An order of placing pods: its moves, the state after them, and the pods in each cell."""
 
     state: State
     moves: tuple[Move, ...]
@@ -87,20 +87,23 @@ class _Order(NamedTuple):
 
 
 class _Orders:
-    """Find orders on a grid. ``moves`` is the number of moves left to try."""
+    """Searches orders of placing pods on a grid (see `grid`). ``moves`` is the moves left to try."""
 
     def __init__(self, grid: Grid, moves: int) -> None:
         self.grid, self.moves = grid, moves
         self._begin = _Order(grid.game.start, (), {})
 
     def fill_emptiest(self) -> _Order | None:
-        """Return the longest order found by always filling the emptiest rows or columns first."""
+        """Return the longest found order. Each tried order always fills the emptiest rows or columns first."""
         host = max(self.grid.cells)
         orders = [order for rank in _RANKS if (order := self._follow(self._begin, rank, host)) is not None]
         return max(orders, key=lambda each: len(each.moves), default=None)
 
     def toward(self, way: Sequence[Minima], pods: int, end: Demand | None = None) -> _Order | None:
-        """Find an order along these minima, to this number of pods or to a demand. None if not found."""
+        """Find an order through the given minima to an end. None if not found.
+
+        The end has ``pods`` pods, and meets the demand ``end`` if it is given.
+        """
         target = None if end is None else _filled(end, pods)
         if end is not None and target is None:
             return None
@@ -119,7 +122,10 @@ class _Orders:
         return None if target is None else self._hop(at, target, way[-1][0])
 
     def _within(self, demand: Demand, least: _Target, most: _Target | None) -> Demand | None:
-        """Add lower and upper bounds on the pods of each cell. None if they contradict each other."""
+        """Return the demand with lower and upper bounds on the pods of each cell.
+
+        None if the bounds contradict each other.
+        """
         rows, columns = range(len(demand.rows_low)), range(len(demand.cols_low))
         low = [
             [max(least.get((row, column), 0), demand.cells.least[column][1 << row]) for row in rows]
@@ -142,10 +148,10 @@ class _Orders:
     def _follow(
         self, at: _Order, rank: Callable[[int, int, int], tuple[int, ...]], host: int, target: _Target | None = None
     ) -> _Order | None:
-        """Extend the order until no move is left, or up to the pods of ``target``. None after too many moves.
+        """Extend the order until no move is left, or up to the pods of ``target``.
 
-        Among hosts below the minimum ``host``, the emptiest is filled first. Above it, the fullest comes first, so that
-        another host stays at the minimum.
+        None after too many moves. Among hosts with fewer than ``host`` pods, the emptiest is filled first. Among the
+        others, the fullest is filled first, so that another host stays at the minimum.
         """
         grid, state, moves, there = self.grid, at.state, [*at.moves], dict(at.target)
         rows, cols = [*grid.rows.base], [*grid.cols.base]
@@ -177,9 +183,10 @@ class _Orders:
 
 
 def _filled(demand: Demand, pods: int) -> _Target | None:
-    """Distribute ``pods`` over the cells within all bounds of the demand. None if impossible.
+    """Distribute ``pods`` over the cells, within all bounds of the demand.
 
-    The solution is a flow from a source through rows and columns to a sink. Lower bounds are met first.
+    Returns the number of pods in each cell, or None if impossible. The numbers are a network flow from a source through
+    rows and columns to a sink. Lower bounds are satisfied first.
     """
     rows, columns = len(demand.rows_low), len(demand.cols_low)
     source, sink, supply, need = range(rows + columns, rows + columns + 4)

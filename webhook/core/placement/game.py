@@ -49,12 +49,13 @@ class Move(NamedTuple):
 
 
 class _ClassFacts(NamedTuple):
-    """Facts about the nodes of a class in a state.
+    """Facts about the nodes of a class in one state of the game.
 
     Attributes:
-        sums: The pods by pod class.
-        minima: The lowest count of each `NodeSpread`. None without counted nodes.
-        places: By pod class, the nodes within its limits: their pods, their number, and the counts of its ``on_nodes``.
+        sums: The number of pods by pod class.
+        minima: The lowest pod count of each `NodeSpread`. None without counted nodes.
+        places: By pod class, the nodes within that class's limits. For each group of equal nodes: their pods, the
+            number of nodes, and the counts of the pod class's ``on_nodes``.
     """
 
     sums: Pods
@@ -63,7 +64,7 @@ class _ClassFacts(NamedTuple):
 
 
 class Game:
-    """A game of pod classes on node classes."""
+    """A model of all ways to schedule equal pods (pod classes) on equal nodes (node classes)."""
 
     def __init__(  # noqa: PLR0913 each a fact of its own
         self,
@@ -91,7 +92,7 @@ class Game:
         return ((),) * len(self.classes)
 
     def placed(self, state: State) -> Pods:
-        """Count the pods of each class with a node."""
+        """Return the number of placed pods of each pod class."""
         sums = [self._class_facts(number, class_state).sums for number, class_state in enumerate(state)]
         return tuple(map(sum, zip(*sums, strict=True))) if sums else (0,) * len(self.pod_classes)
 
@@ -260,7 +261,10 @@ class Game:
 
 
 def _nodes(node_class: NodeClass, state: _ClassState) -> Iterator[tuple[Pods, int]]:
-    """Yield different contents of nodes, each with its number of nodes. Nodes unchanged since the start come first."""
+    """Yield each combination of pods on a node of the class, with its number of nodes.
+
+    Nodes unchanged since the start come first.
+    """
     yield node_class.start, node_class.size - sum(many for _, many in state)
     yield from state
 

@@ -1,7 +1,7 @@
-"""Build the game of some workloads' pods on the nodes of a cluster.
+"""Build the placement game of some workloads' pods on a cluster's nodes.
 
-Filters independent of these pods run once for all nodes. The rest becomes numbers by node: free resources, spread
-constraints, pod (anti-)affinity and host ports. Nodes with equal numbers form a class.
+Scheduler filters independent of these pods run once for all nodes. All other filters become numbers for each node: free
+resources, spread constraints, pod (anti-)affinity and host ports. Nodes with equal numbers form a class.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,13 +45,13 @@ class PodBatch(Struct, frozen=True):
     """Equal pods, and how their controller creates them.
 
     Attributes:
-        problem: The scheduling problem of one pod, in a cluster without the leaving pods.
+        problem: The scheduling problem of one pod, in a cluster without the ``leaving`` pods.
         pods: The number of pods without a node.
-        in_turn: Whether the controller creates them one after the other.
-        behind: The index of another batch. All its pods need a node before the first pod of this batch is created.
-        nodes: The nodes the pods can use. None for every node.
-        room: The most pods by slot, for nodes with such a limit.
-        leaving: By slot, equal running pods that may be deleted.
+        in_turn: Whether the controller creates the pods in turn.
+        behind: The index of another batch. All pods of that batch need a node before this batch's first pod is created.
+        nodes: The usable nodes as a set. None for every node.
+        room: The most pods by node slot, for nodes with such a limit.
+        leaving: The number of equal running pods that may be deleted, by node slot.
     """
 
     problem: Problem
@@ -94,7 +94,7 @@ def _is_attracted(batch: PodBatch, gone: Sequence[Pod], *, replacing: bool) -> b
 
 
 class ClusterGame(Struct, frozen=True, dict=True):
-    """A game together with the nodes behind its node classes."""
+    """A placement game, with the cluster's nodes in each of its node classes."""
 
     nodes: GameNodes
     node_limits: tuple[NodeLimits, ...]
@@ -120,7 +120,10 @@ class ClusterGame(Struct, frozen=True, dict=True):
         )
 
     def named(self, moves: Sequence[Move]) -> list[tuple[Move, str]]:
-        """Return each move of an order with the name of its node: the first by name of those possible."""
+        """Return each move of an order with the name of its node.
+
+        A move only states a group of equal nodes. The result names the group's alphabetically first admissible node.
+        """
         names, pods = self.nodes.view.names, dict[int, Pods]()
         slots = {
             number: sorted(node_sets.to_slots(self.game.classes[number].nodes), key=names.__getitem__)
@@ -153,12 +156,12 @@ class ClusterGame(Struct, frozen=True, dict=True):
 
 
 def game_of(batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: RolloutRules | None = None) -> ClusterGame:
-    """Build the game of these batches in a cluster with its running pods.
+    """Build the game of placing these batches in a cluster with its running pods.
 
     Args:
         batches: The pods to place. Their problems must come from the same state of the index.
         index: The cluster, without the leaving pods of the batches.
-        rollout: The rolling update. Its turns name slots.
+        rollout: The rolling update. ``place`` in its turns is a node slot.
     """
     view, cycles = batches[0].problem.nodes, [Cycle(batch.problem) for batch in batches]
     together = _Batches(tuple(batches))
@@ -239,7 +242,7 @@ class _Batches(Struct, frozen=True):
         return tuple(batch.pods + sum(batch.leaving.values()) for batch in self.batches)
 
     def only(self, number: int) -> Pods:
-        """By batch, 1 for this batch and 0 for all others."""
+        """Return 1 for batch ``number`` and 0 for every other batch."""
         return tuple(int(each == number) for each in range(len(self.batches)))
 
     def meeting(self, *terms: Term) -> Pods:
@@ -251,7 +254,7 @@ class _Batches(Struct, frozen=True):
         )
 
     def counted(self, domains: DomainCounts, batch: PodBatch) -> Pods:
-        """By batch, 1 if a constraint of ``batch`` counts its pods, else 0."""
+        """Return, for each batch, 1 if a constraint of ``batch`` counts the pods of that batch, else 0."""
         selector, namespace = domains.constraint.selector, batch.problem.pod.meta.namespace
         if selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(batch.problem.version):
             return (0,) * len(self.batches)
@@ -293,7 +296,7 @@ def _most_on_one(
 ) -> Pods:
     """Return the most pods of each batch on a node, by all limits except resources.
 
-    Most nodes have enough resources for this number.
+    Most nodes have enough resources for these pods.
     """
     most_on_one = []
     for number, (batch, open_) in enumerate(zip(together.batches, nodes.open, strict=True)):
@@ -339,9 +342,10 @@ def _rooms_and_ports(together: _Batches) -> Iterator[NodeLimits]:
 def _limits(
     pod_class: int, together: _Batches, cycle: Cycle, nodes: GameNodes, node_limits: list[NodeLimits]
 ) -> tuple[tuple[SpreadLimit, ...], tuple[SpreadLimit, ...]]:
-    """Return the limits of a pod class by spread constraints: on nodes, and on larger domains.
+    """Return a pod class's spread limits on single nodes and on larger domains.
 
-    A constraint on nodes with a fixed minimum becomes a node limit.
+    The limits come from hard constraints. A constraint on single nodes goes to ``node_limits`` instead, if the minimum
+    pod count per node cannot change.
     """
     on_nodes, on_domains = [], []
     batch = together.batches[pod_class]

@@ -31,7 +31,10 @@ Minima = tuple[int, int, int]  # The global minima of hosts, rows and columns.
 
 
 class _Sums(dict[int, int]):
-    """The sums of some numbers for each set of their positions. A set has a bit for each position."""
+    """Sums of subsets of the given numbers.
+
+    The key is a bit set of positions. The value is the sum of the numbers at these positions.
+    """
 
     def __init__(self, numbers: Sequence[int]) -> None:
         super().__init__({0: 0})
@@ -44,13 +47,13 @@ class _Sums(dict[int, int]):
 
 
 class _GridKey(Struct, frozen=True):
-    """A spread constraint over domains.
+    """A spread constraint over domains of several nodes.
 
     Attributes:
-        base: The pods at the start in each domain with an open node.
+        base: The pods at the start in each domain with a usable node.
         max_skew: The maxSkew of the constraint.
         enough: Whether there are at least minDomains domains. If not, the minimum stays 0.
-        floor: The lowest count of the eligible domains without an open node.
+        floor: The lowest count of the eligible domains without a usable node.
     """
 
     base: tuple[int, ...]
@@ -67,22 +70,31 @@ class _GridKey(Struct, frozen=True):
             yield minimum
 
     def lows(self, minimum: int) -> list[int]:
-        """The fewest new pods of each domain at this minimum."""
+        """Return the fewest new pods each domain needs to reach the global minimum ``minimum``."""
         return [max(0, minimum - pods) for pods in self.base] if self.enough else [0] * len(self.base)
 
     def tops(self, minimum: int) -> list[int]:
-        """The most new pods of each domain at this minimum."""
+        """Return the most new pods each domain admits if the global minimum is ``minimum``."""
         return [max(0, minimum + self.max_skew - pods) for pods in self.base]
 
     def holders(self, minimum: int) -> Sequence[int | None]:
-        """The domains that can have the fewest pods at this minimum. A single None if a closed domain has."""
+        """The domains that can have the fewest pods at this minimum.
+
+        If a domain without an open node has the fewest pods, the result is a single None.
+        """
         if not self.enough or self.floor == minimum:
             return [None]
         return [number for number, pods in enumerate(self.base) if pods <= minimum]
 
 
 class _Hosts(NamedTuple):
-    """Equal hosts of a cell: the pods on each host, its room (None if unlimited), and the number of hosts."""
+    """A group of equal hosts in a cell of the grid.
+
+    Attributes:
+        held: The pods on each host.
+        room: How many more pods each host admits. None if unlimited.
+        many: The number of hosts.
+    """
 
     held: int
     room: int | None
@@ -90,7 +102,9 @@ class _Hosts(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """The bounds of the cells at a global minimum of hosts. Sets of cells have a bit for each row.
+    """Bounds on the pods in the grid's cells, if the global minimum on hosts is known.
+
+    Sets of cells have a bit for each row.
 
     Attributes:
         most: By column, the most pods in each set of its cells.
@@ -108,14 +122,14 @@ class _Cells(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """Bounds on the pods of each row, column and cell. Sets have a bit for each row or column.
+    """Bounds on the pods of each row, column and cell of a grid.
 
     Attributes:
         cells: The bounds of the cells.
         blocked: By column, the number of pods at its top.
-        open: The rows known to be below their top.
-        undecided: The rows that may be blocked or open.
-        full: The columns whose cells in open rows are full.
+        open: The rows known to be below their top, as a bit set.
+        undecided: The rows that may be blocked or open, as a bit set.
+        full: The columns whose cells in open rows are full, as a bit set.
     """
 
     cells: _Cells
@@ -131,10 +145,13 @@ class Demand(NamedTuple):
 
 
 class Grid:
-    """A game as rows, columns and cells.
+    """A placement game as a grid, with a row and a column for each domain of two keys.
+
+    Rows are the domains of one topology key, columns the domains of the other key. A cell has the nodes in both
+    domains.
 
     Attributes:
-        work: The columns that may still be checked before the answer is unknown.
+        work: The number of columns that may still be checked before the result is unknown.
         at: The cell of each open node class.
         cells: All cells by global minimum of hosts.
     """
@@ -158,7 +175,7 @@ class Grid:
         self.cells = self._minima_of_hosts()
 
     def held(self, number: int) -> int:
-        """Return the pods on a node of a class at the start, counted by the constraint on hosts."""
+        """Return the pods on a node of the node class before placing, as counted by the hosts constraint."""
         return 0 if self._limit is None else self.game.classes[number].held[self._limit.spread] or 0
 
     @cached_property
@@ -167,7 +184,7 @@ class Grid:
         return Counter(column for _, column in self._hosts)
 
     def _minima_of_hosts(self) -> dict[int, _Cells]:
-        """The cells for each reachable minimum of hosts, the lowest minimum first."""
+        """Return the cells of the grid by each reachable minimum count on hosts, the lowest first."""
         if self._limit is None:
             return {0: self._cells(0, None)}
         floor = self.game.node_spreads[self._limit.spread].floor
@@ -202,7 +219,10 @@ class Grid:
         return _Cells([*map(_Sums, most)], [*map(_Sums, least)], every if held_anyway else every - min(gaps, default=0))
 
     def between(self, before: Minima, after: Minima) -> Demand:
-        """Return the bounds at the minima ``after``, without exceeding the tops of the minima ``before``."""
+        """Return the bounds on new pods for a rise of the minima ``before`` to ``after``.
+
+        Each line has at least the lower bound at ``after``, and at most its top at ``before``.
+        """
         low, high, tops = self.cells[after[0]], self.cells[before[0]], self.cols.tops(before[2])
         return Demand(
             cells=_Cells(high.most, low.least, high.every),
@@ -215,9 +235,10 @@ class Grid:
         )
 
     def totals(self, demand: Demand) -> tuple[int, int] | None:
-        """Return the fewest and the most pods of any state within the bounds. None without such a state.
+        """Return the fewest and the most pods of any state within the bounds.
 
-        Each set of rows is compared with the columns. A column counts on the side with the larger demand.
+        None if no state is within the bounds. Each set of rows is compared with the columns. A column counts on the
+        side with the larger demand.
         """
         low, high = _Sums(demand.rows_low), _Sums(demand.rows_high)
         fewest, most = 0, self.wanted
@@ -245,9 +266,9 @@ class Grid:
 
 
 def grid_of(game: Game, work: int) -> Grid | None:
-    """Return the grid for equal pods under two constraints on domains. None for other games.
+    """Return the grid (see the module) of a game of equal pods with two domain keys.
 
-    The constraints must count the pods. ``work`` limits the columns to check.
+    None for other games. Each constraint must count exactly the game's pods. ``work`` limits the checked columns.
     """
     if len(game.pod_classes) != 1 or game.rollout is not None:
         return None

@@ -1,6 +1,6 @@
-"""Find the cause of pods without a node, and make room for them.
+"""Find the cause of unschedulable pods, and changes that make them schedulable.
 
-Room comes from added nodes, or from preempting pods of lower priority. `always_fits` tests each answer.
+The changes are added nodes, or preempted pods of lower priority. `always_fits` tests each result.
 """
 
 from collections import Counter
@@ -58,10 +58,10 @@ def pods_to_preempt(
 ) -> int | None:
     """Count the pods to preempt until all pods fit. None if preemption cannot help.
 
-    The number belongs to one order: the simulation's witness, then always the node with the fewest victims. Afterwards
-    all pods fit in every order. Only the requests of lower pods count as free. Constraints still count these pods, and
-    their host ports and volumes stay in use. A positive answer agrees with upstream, and a negative answer may be too
-    strict.
+    The number is valid for one order: the simulation's witness, continued on the node with the fewest victims each
+    time. After the preemption all pods fit in every order. Only the requests of lower-priority pods count as free.
+    Constraints still count these pods, and their host ports and volumes stay in use. A positive answer agrees with
+    upstream, and a negative answer may be too strict.
     Source: defaultpreemption/default_preemption.go ``PodEligibleToPreemptOthers``, ``SelectVictimsOnNode``.
     """
     if not all(may_preempt(batch.problem.pod) for batch in batches):
@@ -94,7 +94,7 @@ def _held(*requests: PodRequest) -> Counter[str]:
 
 
 class _PodPlacer:
-    """Pods placed on nodes in turn. ``pods`` has the placed pods by slot."""
+    """Places pods on nodes in turn. ``pods`` maps each node slot to the placed pods."""
 
     def __init__(
         self, game: ClusterGame, requests: Sequence[Mapping[str, int]], index: ReadOnlyIndex, lower: _Lower
@@ -117,7 +117,7 @@ class _PodPlacer:
         self.pods[slot] = add_pods(held, pod_class, 1)
 
     def rest(self) -> None:
-        """Place the remaining pods, each on the node with the fewest additional victims."""
+        """Place the remaining pods, each on the node with the fewest additional pods to preempt."""
         while moves := self._of.game.moves(self._state):
             names = self._of.nodes.view.names
             choices = [
@@ -211,9 +211,10 @@ def nodes_to_add(
 
 
 def _sizes(domains: int, most: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
-    """Yield each choice to try: the domains, the number of nodes in each, and the number of the previous choice.
+    """Yield each combination of added nodes to try.
 
-    Small numbers are all tried, since more nodes can be worse. Larger numbers grow by half.
+    Each tuple has the domains, the number of nodes in each of them, and the number in the previous combination. Small
+    numbers are all tried, because more nodes can be worse. Larger numbers grow by half.
     """
     for nodes in range(1, _MIXED + 1):
         yield from ((family, 1, 0) for family in combinations_with_replacement(range(domains), nodes))
@@ -229,9 +230,10 @@ def _sizes(domains: int, most: int) -> Iterator[tuple[tuple[int, ...], int, int]
 
 
 def _fewest(helps: Callable[[int], bool], fewer: int, enough: int) -> None:
-    """Find the lowest number that helps, by bisection. ``fewer`` fails and ``enough`` helps.
+    """Find the lowest successful number between two numbers, by bisection.
 
-    ``helps`` stores the result of each success. The last call is for the lowest number.
+    ``fewer`` must fail and ``enough`` must succeed. ``helps`` tests a number, and stores the result of each success.
+    The last call is for the lowest number.
     """
     last = enough
     while enough - fewer > 1:
@@ -244,7 +246,7 @@ def _fewest(helps: Callable[[int], bool], fewer: int, enough: int) -> None:
 def _domains(problem: Problem, others: Mapping[str, Sequence[str]]) -> list[_Where]:
     """Return the domains of hard constraints, those with the fewest nodes first.
 
-    With a single topology key, domains of ``others`` count too.
+    With a single topology key, also return the domains in ``others``. They may have no node yet.
     """
     view = problem.nodes
     keys = dict.fromkeys(
@@ -277,7 +279,10 @@ def _classes(problem: Problem, index: ReadOnlyIndex) -> list[int]:
 
 
 def _more(problem: Problem, models: int, where: _Where, nodes: int) -> AddedNodes:
-    """Return nodes to add to a domain. Each is a copy of a node of ``models``, if possible of a node in the domain."""
+    """Return ``nodes`` nodes to add to the domain ``where``.
+
+    Each added node is a copy of a node of ``models``, if possible of a node in this domain.
+    """
     inside = models
     for key, value in where.items():
         inside &= problem.nodes.column(key).with_value(value)

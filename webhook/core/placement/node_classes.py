@@ -1,7 +1,7 @@
 """Group the nodes of a game into classes of equal nodes.
 
-A zone becomes a single class, a pool, if only the number of its pods matters. A pool takes as many pods as its nodes
-together.
+If only the number of a zone's pods matters, the zone becomes a single class, called a pool. Its capacity is the sum of
+its nodes' capacities.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,8 +29,10 @@ class NodeLimits(Struct, frozen=True):
     """A limit of a pod class on each node: ``base`` + ``sign`` * the node's value.
 
     Attributes:
+        pod_class: The number of the pod class.
+        weights: The weight of each pod class in the limited sum.
         values: The nodes' values by slot.
-        default: The value of all other nodes. With None they have no limit, unless ``sign`` is 0.
+        default: The value of nodes not in ``values``. With None, these nodes have no limit, unless ``sign`` is 0.
     """
 
     pod_class: int
@@ -41,7 +43,7 @@ class NodeLimits(Struct, frozen=True):
     default: int | None = None
 
     def on(self, slot: int) -> NodeLimit | None:
-        """The limit on the node in this slot. Slot -1 means any node without its own value."""
+        """Return the pod limit of the node in this slot. Slot -1 means any node without a value in ``values``."""
         if not self.sign:
             return NodeLimit(self.weights, self.base)
         value = self.values.get(slot, self.default)
@@ -49,7 +51,7 @@ class NodeLimits(Struct, frozen=True):
 
     @property
     def of_all(self) -> object:
-        """The limit's part common to several pod classes."""
+        """The limit without its pod class. Equal for pod classes with the same limit."""
         return self.weights, self.base, self.sign, id(self.values), self.default
 
 
@@ -105,7 +107,7 @@ class SpreadCounts(Struct, frozen=True):
 
 
 class GameNodes:
-    """The nodes of a game, its topology keys and its constraints.
+    """The input of a placement game: its nodes, topology keys and constraints.
 
     With ``singled``, each node with a leaving pod forms its own class.
     """
@@ -123,11 +125,11 @@ class GameNodes:
         self.by_domain: list[SpreadCounts] = []
 
     def open_at(self, slot: int) -> tuple[bool, ...]:
-        """By pod class, whether the node in this slot admits its pods."""
+        """Whether the node in this slot admits the pods of each pod class."""
         return tuple(bool(nodes >> slot & 1) for nodes in self.open)
 
     def start_at(self, slot: int) -> Pods:
-        """By pod class, the deletable pods on the node in this slot."""
+        """Return the number of deletable pods of each pod class on the node in this slot."""
         return tuple(pods.get(slot, 0) for pods in self.leaving)
 
     def key(self, column: Column) -> int:
@@ -135,7 +137,10 @@ class GameNodes:
         return _noted(self.columns, column)
 
     def spread(self, counting: SpreadCounts) -> int:
-        """Return the number of a constraint in the game, among those on nodes or those on domains."""
+        """Register the counts of a spread constraint in the game, and return their index.
+
+        Constraints on nodes and constraints on larger domains have separate indexes.
+        """
         if counting.column.one_each:
             return _noted(self.by_node, counting)
         self.key(counting.column)
@@ -149,9 +154,10 @@ def _noted(known: list[_Item], item: _Item) -> int:
 
 
 def classes_of(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> list[NodeClass]:
-    """Return the classes of all nodes with moves.
+    """Return the classes of all nodes that can gain or lose pods.
 
-    Their order depends on labels and numbers, never on slots. Every replica therefore tries and shows the same orders.
+    The order of the classes depends on labels and numbers, never on slots. Every replica therefore tries and shows the
+    same orders.
     """
     masks = [*nodes.open, *(spread.nodes for spread in (*nodes.by_node, *nodes.by_domain))]
     parts = _parts(nodes.changing, masks, nodes.columns)
@@ -180,7 +186,7 @@ def classes_of(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> list[Node
 
 
 def count_unlike_nodes(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> int:
-    """Count the nodes with own values. Each of them may become a class of its own."""
+    """Count the nodes with their own counts or limits, each perhaps a node class. 0 if the nodes can be pooled."""
     if _pooling(nodes, node_limits) is not None:
         return 0
     return len({slot for values in _sources(nodes, node_limits) for slot in values})
@@ -195,7 +201,10 @@ def _sources(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> list[Counts
 
 
 def _pooling(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> dict[Pods, list[NodeLimits]] | None:
-    """Return the limits as `_sharing` does. None if anything else distinguishes nodes."""
+    """Return the node limits by the pod classes sharing them, as `_sharing` does.
+
+    None if the nodes differ in anything besides these limits.
+    """
     if nodes.by_node or nodes.singled or _is_over_full(nodes, node_limits):
         return None
     return _sharing(node_limits, len(nodes.open))
@@ -233,10 +242,10 @@ def _is_over_full(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> bool:
 
 
 def _sharing(node_limits: Sequence[NodeLimits], pod_classes: int) -> dict[Pods, list[NodeLimits]] | None:
-    """Return the limits by the set of pod classes that share them.
+    """Return the node limits by the set of pod classes sharing them.
 
-    None if it matters which pod is on which node. It does not matter if a node has a number of places for some classes,
-    and the other classes are independent of them.
+    None if the distribution of the pods over the nodes matters. It does not matter if each node has a number of places
+    for some pod classes, and the other classes are independent of them.
     """
     by_class: list[dict[object, NodeLimits]] = [{} for _ in range(pod_classes)]
     for limit in node_limits:
@@ -273,7 +282,14 @@ def _starts(nodes: GameNodes, parts: Sequence[int]) -> list[Pods]:
 def _pool(
     nodes: GameNodes, part: int, sharing: Mapping[Pods, tuple[Sequence[NodeLimits], int]], start: Pods
 ) -> NodeClass:
-    """Make a pool. ``sharing`` has, by pod classes, their common limits and the nodes with own values."""
+    """Merge the nodes of ``part`` into one class: a pool.
+
+    Args:
+        nodes: The nodes of the game.
+        part: The nodes of the pool, as a set.
+        sharing: By pod classes, their common limits and the nodes with own values.
+        start: The pods on the pool at the start.
+    """
     check_time()
     first = _first(part)
     node_limits: list[tuple[NodeLimit, ...]] = [() for _ in nodes.open]
@@ -301,9 +317,10 @@ def _pool(
 def _places(
     node_limits: Sequence[NodeLimits], members: Pods, special: int, others: int, enough: int
 ) -> tuple[int, bool]:
-    """Count the places on the nodes, up to ``enough``. Return also whether each node has at most one place.
+    """Count the pods that fit on the nodes, up to ``enough``.
 
-    The nodes ``others`` have no own value in the limits.
+    The second value is whether each node takes at most one pod. ``special`` are the nodes with a limit of their own.
+    ``others`` are the other nodes.
     """
     weight = {id(limit): limit.weights[members.index(1)] for limit in node_limits}
 
@@ -353,9 +370,9 @@ def spread_on_domains(nodes: GameNodes, classes: Sequence[NodeClass]) -> list[Do
 
 
 def _parts(every: int, masks: Sequence[int], columns: Sequence[Column]) -> list[int]:
-    """Divide the nodes into parts. Each part lies inside or outside of each mask.
+    """Split the nodes into sets with no difference in masks and columns.
 
-    Each part has a single value per column.
+    All nodes of a set are inside the same masks, and have the same value in each column.
     """
     parts = [every] if every else []
     for mask in masks:
@@ -375,7 +392,10 @@ def _by_value(part: int, column: Column) -> Iterator[int]:
 
 
 def _by_values(part: int, columns: Sequence[Column]) -> Iterator[int]:
-    """Divide the nodes by all columns, visiting each node once, in the order of `_by_value`."""
+    """Yield a bit set of nodes for each combination of domains.
+
+    The order equals repeated calls of `_by_value`. Each node is visited only once, so many columns cost less.
+    """
     alike: dict[tuple[int, ...], list[int]] = {}
     for slot in node_sets.to_slots(part):
         alike.setdefault(tuple([column.domain_of[slot] for column in columns]), []).append(slot)

@@ -9,7 +9,7 @@ from webhook.core.placement.pod_limits import Pods
 
 
 class PlacementVerdict(StrEnum):
-    """The result over all orders that the scheduler may use."""
+    """Whether all pods of a workload get a node, over all possible scheduling orders."""
 
     FITS = "fits"
     STUCK = "can-get-stuck"
@@ -21,15 +21,15 @@ _COLUMNS_PER_STATE = 100  # This number of columns of two crossing keys takes as
 
 
 class Effort(Struct, frozen=True):
-    """The effort to spend on a simulation. Beyond it, the verdict is unknown.
+    """The limits of a simulation. Beyond them, the verdict is unknown.
 
     Limits are numbers, not seconds, so a repeated simulation returns the same verdict.
 
     Attributes:
-        states: The most states of the search. 0 allows only closed forms, and only for games that are quick to build.
-        orders: The most sampled orders.
+        states: The most states of the game to search. 0 allows only closed formulas, for games that are quick to build.
+        orders: The most randomly sampled orders of placing the pods.
         moves: The most moves in all sampled orders together.
-        details: Whether to find all ends, their probability and the skew, even after a proof that all pods fit.
+        details: Whether to find every final placement, its probability and its skew, even if all pods provably fit.
     """
 
     states: int = 20_000
@@ -59,9 +59,10 @@ class Step(Struct, frozen=True):
 
 
 class PlacedPods(Struct, frozen=True):
-    """The verdict, and how many pods have a node at the end of an order.
+    """The verdict on a simulation, and the number of pods placed.
 
-    ``fewest`` and ``most`` are None without a proof.
+    ``wanted`` is the number of pods to place. ``fewest`` and ``most`` are the smallest and largest number placed in any
+    order. They are None without a proof.
     """
 
     verdict: PlacementVerdict
@@ -71,7 +72,9 @@ class PlacedPods(Struct, frozen=True):
 
 
 class Simulation(PlacedPods, frozen=True):
-    """A verdict with its evidence. Sampled orders make ``fewest`` and ``most`` bounds.
+    """A simulation's verdict with its proof.
+
+    With sampled orders, ``fewest`` and ``most`` are only bounds.
 
     Attributes:
         stuck: The probability that some pods get no node. Each step takes a random waiting pod, then a random node. If
@@ -79,8 +82,8 @@ class Simulation(PlacedPods, frozen=True):
         sampled: The number of sampled orders.
         states: The number of searched states.
         witness: The shortest known order that leaves a pod without a node.
-        placed: By batch, the placed pods at the end of the witness.
-        ends: The placed pods by batch at every possible end. Empty if some are unknown.
+        placed: By batch, the number of pods placed by the witness.
+        ends: For every possible final placement, the number of placed pods by batch. Empty if some are unknown.
         skew: The worst skew of a rolling update (`worst_skew`). None for a StatefulSet, and if unknown.
     """
 

@@ -1,7 +1,7 @@
-"""The limits on where the pods of a class can go.
+"""The limits on the nodes and domains of a pod class.
 
-A pod class is a set of equal pods (`classes.PodClass`). A weight is the addition of a pod to a count: 1 for a counted
-pod, 0 for other pods, or the requested amount of a resource.
+A pod class is a set of equal pods (`classes.PodClass`). A weight is the number that one pod adds to a count. It is 1
+for a counted pod, 0 for another pod, or the requested amount of a resource.
 """
 
 from operator import mul
@@ -55,11 +55,11 @@ class DomainSpread(Struct, frozen=True):
 
 
 class SpreadLimit(NamedTuple):
-    """The limit of a pod class by a spread constraint.
+    """A spread constraint's limit for the pods of one class.
 
     Attributes:
-        spread: The number of the constraint in the game.
-        over: A domain admits a pod while its count is at most the global minimum plus this number.
+        spread: The number of the constraint in the simulation.
+        over: A domain admits a pod while the domain's count is at most the global minimum plus ``over``.
     """
 
     spread: int
@@ -67,19 +67,26 @@ class SpreadLimit(NamedTuple):
 
 
 class AntiAffinityLimit(NamedTuple):
-    """Keeps pods of the class out of every domain of the key with a pod of non-zero weight."""
+    """Forbids pods of a class in domains of ``key`` that already have matching pods.
+
+    Pods with a non-zero weight in ``weights`` match.
+    """
 
     key: int
     weights: Pods
 
 
 class AffinityLimit(Struct, frozen=True):
-    """Keeps pods of the class in domains with a pod of non-zero weight, for each of the keys.
+    """A pod class's required pod affinity, one topology key per term.
 
-    The first pod may go anywhere if it matches its own terms.
+    A domain of each key admits pods of the class only if the domain has a pod of non-zero weight. The first pod may go
+    anywhere if it matches its own terms.
 
     Attributes:
+        keys: The numbers of the topology keys.
+        weights: By pod class, 0 for pods that do not match.
         base: By key, the domains with a matching pod at the start.
+        matches_itself: Whether the class's pods match their own affinity terms.
     """
 
     keys: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""A rolling update in a game: the pods to delete and create."""
+"""A rolling update in a simulation: the pods to delete and to create."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -11,7 +11,8 @@ class Turn(NamedTuple):
 
     Attributes:
         pod_class: The class of the new pod.
-        place: The class of the old pod's node, or its slot for `game_of`. None for a pod missing from the start.
+        place: The class of the old pod's node. In the input of `game_of`, the slot of the node instead. None for a pod
+            missing from the start.
     """
 
     pod_class: int
@@ -19,7 +20,7 @@ class Turn(NamedTuple):
 
 
 class RolloutRules(NamedTuple):
-    """The rules of a rolling update: old pods, new pods, and limits of the strategy.
+    """A rolling update: its old pods, its new pods, and the limits of the strategy.
 
     Attributes:
         old: The pod class to replace.
@@ -27,11 +28,12 @@ class RolloutRules(NamedTuple):
         replicas: The wanted number of pods.
         surge: maxSurge in pods.
         unavailable: maxUnavailable in pods.
-        turns: The pods to replace in this order, missing pods first. Each of their nodes is a class.
+        turns: For a StatefulSet, the pods to replace in this order, missing pods first. Each node with such a pod is a
+            node class of its own.
         in_turn: Whether a pod is created only after the pods of earlier turns have a node.
 
     Source: deployment/rolling.go ``reconcileNewReplicaSet``, ``reconcileOldReplicaSets``;
-    statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``.
+        statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``.
     """
 
     old: int
@@ -43,6 +45,9 @@ class RolloutRules(NamedTuple):
     in_turn: bool = False
 
     def is_due(self, placed: Pods) -> Counter[int]:
-        """Count the created pods by class, including placed pods."""
+        """Return how many pods of each class the rollout creates up to this state.
+
+        The counts include the placed pods.
+        """
         gone, made = len(self.turns) - placed[self.old], sum(placed) - placed[self.old]
         return Counter(turn.pod_class for turn in self.turns[: min(gone, made + 1) if self.in_turn else gone])

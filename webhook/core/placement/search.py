@@ -1,7 +1,7 @@
 """Search every order of placing the pods of a game, up to a number of states.
 
-The search goes layer by layer, one move at a time. Every move leads closer to an end, so no layer repeats. States that
-differ only by the names of domains or of equal pod classes count as the same state.
+The search is breadth-first: each layer holds the states after one more move. No state occurs in two layers. States
+count as the same if they differ only by the names of domains or of equal pod classes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,10 @@ from webhook.core.placement.pod_limits import Pods
 
 
 class _End(Struct, frozen=True):
-    """A terminal state, and the moves from the start. ``done`` if all pods are placed and all replaced pods gone."""
+    """A final state of an order, and the moves from the start to this state.
+
+    ``done`` is whether all pods are placed and all replaced pods are deleted.
+    """
 
     placed: Pods
     done: bool
@@ -25,14 +28,14 @@ class _End(Struct, frozen=True):
 
 
 class SearchResult(Struct, frozen=True):
-    """The possible ends of all orders.
+    """The possible final states of all scheduling orders.
 
     Attributes:
         ends: All terminal states without duplicates, those with the fewest moves first. Empty unless ``exact``.
-        chances: The probability of each end. Each step takes a random waiting pod with an admitting node, then one of
-            its nodes.
+        chances: The probability of each terminal state. Each move places a random waiting pod on a random admitting
+            node.
         exact: Whether every order was searched.
-        states: The number of states met.
+        states: The number of states visited by the search.
     """
 
     ends: tuple[_End, ...]
@@ -53,7 +56,7 @@ class _Reached(NamedTuple):
 
 
 def search(game: Game, most: int, *, tick: Callable[[int], None] = lambda _: None) -> SearchResult:
-    """Follow every order until more than ``most`` states are met.
+    """Search all scheduling orders of a game, up to ``most`` states.
 
     ``tick`` receives the number of states after each layer.
     """
@@ -108,9 +111,10 @@ def _end(game: Game, key: object, reached: Mapping[object, _Reached]) -> _End:
 
 
 def worst_skew(game: Game, pod_class: int, ends: Iterable[_End]) -> int | None:
-    """Return the worst skew of a pod class over the ends that place all pods. None without such an end.
+    """Return the worst skew of a pod class over all final states with all pods placed.
 
-    New pods avoid the domains of old pods if a constraint counts both revisions. Nothing moves them later.
+    None without such a state. If a constraint counts both revisions, new pods avoid the domains of old pods. They stay
+    there after the old pods are gone.
     """
     done = [end for end in ends if end.done]
     every = [counts for end in done for counts in _counts(game, pod_class, end.state)]
@@ -143,7 +147,10 @@ _Domains = Sequence[tuple[int, tuple[int, ...]]]  # Equal domains share a number
 
 
 def canonical_form(game: Game) -> Callable[[State], object]:
-    """Return a function from states to keys. States that differ only by names get the same key."""
+    """Return a function from a game's state to its key.
+
+    States that differ only by the names of domains or pod classes get the same key.
+    """
     orders = tuple(orders_of_pod_classes(game))
     domains = _domains(game) if game.keys == 1 else None
 
@@ -201,9 +208,9 @@ def _signature_of_domain(game: Game, domain: int) -> object:
 
 
 def orders_of_pod_classes(game: Game) -> Iterator[tuple[int, ...]]:
-    """Yield each order of the pod classes that leaves the game unchanged.
+    """Yield each permutation of the pod classes that leaves the simulation unchanged.
 
-    If there are too many, yield only the present order.
+    With too many permutations, yield only the identity.
     """
     everyone = range(len(game.pod_classes))
     groups: list[list[int]] = []

@@ -1,8 +1,8 @@
-"""Simulate the scheduler: can every pod be placed, in any order it may choose?
+"""Simulate the scheduler: check whether every placement order places all pods.
 
     fits            every order places all pods
-    can-get-stuck   some orders do, others end with a pod without a node
-    does-not-fit    no order does
+    can-get-stuck   some orders place all pods, others leave a pod without a node
+    does-not-fit    no order places all pods
     unknown         no proof within the effort
 
 Strategies, the cheapest first:
@@ -60,7 +60,10 @@ def simulate_batches(
 def simulate(
     cluster_game: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int], None] = lambda _: None
 ) -> Simulation:
-    """Simulate a game. ``tick`` receives the number of states from time to time."""
+    """Decide whether all pods fit in every order, by simulating the placement game.
+
+    It calls ``tick`` from time to time with the number of simulated states.
+    """
     game, wanted = cluster_game.game, sum(pod_class.pods for pod_class in cluster_game.game.pod_classes)
     same = same_in_every_order(game)
     if same is not None:
@@ -112,7 +115,7 @@ def simulation_of_search(cluster_game: ClusterGame, result: SearchResult) -> Sim
 
 
 def always_fits(cluster_game: ClusterGame, effort: Effort = _EFFORT) -> bool:
-    """Whether every order is known to place all pods. Fast if the answer is no."""
+    """Whether every scheduling order provably places all pods. A result of False is usually fast."""
     game = cluster_game.game
     same, wanted = same_in_every_order(game), sum(pod_class.pods for pod_class in game.pod_classes)
     if same is not None:
@@ -144,7 +147,10 @@ def named_steps(cluster_game: ClusterGame, moves: Sequence[Move]) -> tuple[Step,
 def _sampled(
     cluster_game: ClusterGame, wanted: int, effort: Effort, states: int, crossing: CrossingEnds | None
 ) -> Simulation:
-    """Return the result of bounds and sampled orders: packing, levelling, then random."""
+    """Simulate a sample of orders, and combine their results with known bounds.
+
+    The first order packs the pods. The second levels them. The others are random.
+    """
     game, known = cluster_game.game, possible_ends(cluster_game.game)
     fewest: int | None = None
     most: int | None = None

@@ -1,6 +1,7 @@
-"""Decide whether the cluster can add nodes. Count domains, including domains from the configuration.
+"""Decide whether the cluster can add nodes, and count its domains.
 
-Both are fast enough for every review, because the node table caches label keys and their values.
+The configuration can add domains to the cluster's. The functions are fast enough for every review, because the node
+table caches label keys and their values.
 """
 
 from webhook.core.api.well_known import NODE_POOL, PROVISIONER

@@ -30,7 +30,7 @@ class NamespaceLabel(StrEnum):
 
 
 class TooLarge(StrEnum):
-    """Field ``tooLarge``: the answer of a rule on `Mode.DENY` for an object too large to examine."""
+    """Field ``tooLarge``: whether a rule on `Mode.DENY` denies an object too large to examine."""
 
     DENY = "deny"
     ALLOW = "allow"

@@ -95,9 +95,9 @@ def as_stateful_set(
 def _needs_no_review(request: AdmissionRequest, meta: ObjectMeta, policy: Policy) -> bool:
     """Whether this ControllerRevision needs no review.
 
-    - An update that keeps the controller and the labels needs none, because the data cannot change.
-    - An update that takes the revision from an operator's object always needs a review.
-    - Any other write of a trusted sender needs none, because the template of the owner was reviewed.
+    - An update without changed controller and labels needs none, because the data cannot change.
+    - An update that removes an operator's object as the controller always needs a review.
+    - Any other write of a trusted user needs none, because the owner's template was reviewed.
     """
     old = None if request.old_object is None else read_meta(request.old_object)
     if old is not None and (old.controller, old.labels) == (meta.controller, meta.labels):
@@ -111,9 +111,10 @@ def _is_trusted(request: AdmissionRequest, policy: Policy) -> bool:
 
 
 def _set_of(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex | None) -> Owner | None:
-    """Return the revision's StatefulSet. None if unknown.
+    """Return the StatefulSet of a ControllerRevision. None if unknown.
 
-    It is the revision's controller, by uid. For an orphan, it is the set with a matching selector.
+    It is the revision's controller, by uid. For a revision without a controller, it is a StatefulSet with a matching
+    selector.
     """
     reference = meta.controller
     for owner in () if index is None else index.owners.of_namespace(namespace):
@@ -126,7 +127,10 @@ def _set_of(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex | None) -> Ow
 
 
 def _is_an_operators(meta: ObjectMeta, request: AdmissionRequest) -> bool:
-    """Whether an operator writes a revision of its own object. The meaning of such data is unknown."""
+    """Whether an operator writes a ControllerRevision owned by a custom resource.
+
+    Such revisions have data of unknown meaning.
+    """
     own = f"{SERVICE_ACCOUNT}{request.namespace}:"
     return (
         _is_operator_owned(meta.controller)
@@ -140,7 +144,10 @@ def _is_operator_owned(owner: OwnerReference | None) -> bool:
 
 
 def _changes_template(value: object) -> bool:
-    """Whether the data can change a StatefulSet's template. Revisions of operators have other data."""
+    """Whether the ControllerRevision's data can change a StatefulSet's template.
+
+    Revisions of operators have other data.
+    """
     part = value.get("data") if isinstance(value, dict) else None
     for name in ("spec", "template"):
         if not isinstance(part, dict) or any(key.startswith("$") for key in part):
@@ -152,11 +159,11 @@ def _changes_template(value: object) -> bool:
 
 
 def _written(value: object, name: str, owner: Owner | None) -> bytes:
-    """Return the StatefulSet with the revision's template.
+    """Return the StatefulSet with the template of a ControllerRevision.
 
     Raises:
-        DecodeError: No controller writes such data. Their merge could have unknown effects: Go's decoder accepts field
-            names in another case, and templates can contain directives.
+        DecodeError: No controller writes such data. Merging it could have unknown effects, because Go's decoder accepts
+            field names in another case, and templates can contain directives.
     """
     match value:
         case {"data": {"spec": {"template": {"$patch": "replace", **template}, **beside}, **above}} if not (

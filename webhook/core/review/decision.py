@@ -63,7 +63,7 @@ class AdmissionRequest(Struct, frozen=True, kw_only=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """The answer to a request.
+    """The webhook's decision about an admission request.
 
     Attributes:
         reason: Why the object was not examined.
@@ -71,7 +71,7 @@ class Decision(Struct, frozen=True, kw_only=True):
         injection: The defaults of a pod. In mode ``observe``, they are only recorded and ``patch`` is empty.
         fallback: The softened constraints of a pod, also recorded in mode ``observe``.
         delivery: ``delivered``, or why the workload did not get its group's plan.
-        awaits: An object to wait for. Do not send such a decision.
+        awaits: An object to wait for. If set, the decision must not be sent.
         costly: Whether the object takes too long for the event loop, so there is no decision yet.
         fault: The exception of the review.
     """

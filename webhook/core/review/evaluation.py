@@ -1,4 +1,6 @@
-"""Evaluate every rule for an object. If a rule on deny has no answer, add a finding.
+"""Evaluate every rule for an object.
+
+A rule on deny without a result becomes a finding.
 
 object -> `read_object` -> ReadObject -> `evaluate_object` -> Evaluation -> `judge` -> JudgedFinding
 """
@@ -34,7 +36,7 @@ FAULT_KEY = "the rule failed"
 
 
 class Evaluation(Struct, frozen=True):
-    """The answers of all rules for one object. ``workload`` is None with a ``decode_error``."""
+    """The findings and missing answers of all rules for an object. ``workload`` is None with a ``decode_error``."""
 
     workload: Workload | None
     findings: tuple[Finding, ...]
@@ -54,7 +56,7 @@ class Evaluation(Struct, frozen=True):
         return replace(self, findings=findings, not_evaluated=(*self.not_evaluated, *missing))
 
     def with_fixes(self, tried: Tried) -> "Evaluation":
-        """Return the evaluation with tested fixes in its findings, and with the rules' failures in the tests."""
+        """Return the evaluation with the tested findings, and with the rules that failed in the tests."""
         return replace(self, findings=tried.findings, not_evaluated=noted((*self.not_evaluated, *tried.faults)))
 
 
@@ -96,10 +98,11 @@ def cost_and_limit(given: ReadObject, context: Context) -> tuple[bool, Reason | 
 
 
 def with_unanswered_rules(evaluation: Evaluation, policy: Policy, *, costly: bool = False) -> Evaluation:
-    """Add a finding for each rule that raised, or that has no answer because of the object's size.
+    """Add a finding for each rule that raised, or skipped the object for its size.
 
-    Otherwise a huge object, or an object that makes a rule raise, would escape a rule on deny. `tooLarge: allow` in the
-    policy turns this off. Only denials reach users. If time ran out for a ``costly`` object, its size is the reason.
+    Otherwise a huge object, or an object that makes a rule raise, would escape a rule in deny mode. `tooLarge: allow`
+    in the policy turns this off. Only denials reach users. If time ran out for a ``costly`` object, its size is the
+    reason.
     """
     if costly:
         missing = (

@@ -38,7 +38,7 @@ class JudgedFinding(Struct, frozen=True, kw_only=True):
 
 
 def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: ReadOnlyIndex | None) -> MatchedObject:
-    """Return the object's facts for matching exemptions and ceilings."""
+    """Return the object's namespace, kind, name and labels, to match exemptions and ceilings."""
     return MatchedObject(
         namespace=namespace,
         namespace_labels=(index.namespaces.labels(namespace) if index is not None else None) or {},
@@ -102,14 +102,18 @@ def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
 
 
 def drop_undenied_unanswered(judged: Iterable[JudgedFinding]) -> tuple[JudgedFinding, ...]:
-    """Drop each finding of `with_unanswered_rules` without a denial. Users only see the denials."""
+    """Drop each finding added by `with_unanswered_rules`, unless it is a denial.
+
+    Users see only denials of this kind.
+    """
     return tuple(each for each in judged if each.mode is Mode.DENY or each.finding.key not in {SIZE_KEY, FAULT_KEY})
 
 
 def cap_on_pods(judged: JudgedFinding) -> JudgedFinding:
-    """Limit the mode of a finding on a pod, or on an object from kube-system, to the rule's highest mode on pods.
+    """Limit a finding's mode to the rule's highest mode for pods.
 
-    A pod cannot fix missing room, and kube-system's controllers must keep working.
+    Use for findings on pods and on objects from kube-system. A pod's author cannot add capacity, and kube-system's
+    controllers must keep working.
     """
     mode = judged.mode.capped(BY_ID[judged.finding.rule].highest_on_pods)
     return judged if mode is judged.mode else replace(judged, mode=mode, waived="never denied for pods or kube-system")

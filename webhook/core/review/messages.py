@@ -30,7 +30,7 @@ def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def not_read(why: str) -> tuple[str, ...]:
-    """Return the warning about an admitted object that a rule on deny could not check."""
+    """Return the warning about an admitted object that a rule in deny mode could not check."""
     return (f"evenspread: the object was not fully checked: {why}",)
 
 

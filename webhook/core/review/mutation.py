@@ -1,6 +1,6 @@
-"""The mutating route: inject defaults into new pods, and soften their constraints.
+"""Decide on a mutating request: inject defaults into pods, and soften constraints.
 
-`mutate` never raises. `plan_delivery` answers for workloads.
+`mutate` never raises. For a workload, `plan_delivery` injects the plan of its SpreadGroup.
 """
 
 from contextlib import suppress

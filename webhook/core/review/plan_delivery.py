@@ -102,7 +102,10 @@ def _deliver(group: Membership, workload: Workload, request: AdmissionRequest, c
 
 
 def _record(template: PodTemplate) -> InjectionRecord | None:
-    """Return the injection record in the template. None without a record, or if it is longer than that of any plan."""
+    """Return the template's injection record for a group's plan.
+
+    None without such a record, or if the record is longer than any plan of evenspread.
+    """
     record = injection_record(template)
     if record is None or record.group is None:
         return None

@@ -1,8 +1,8 @@
-"""The validating route: review a request against the policy and the cluster.
+"""The validating webhook: review a request against the policy and the cluster.
 
-    read the object -> evaluate every rule -> judge each finding -> excuse those of the old object -> messages
+    read the object -> evaluate every rule -> set each finding's mode -> excuse the old object's findings -> messages
 
-`review` never raises. An unreadable object is a value too.
+`review` never raises. An object that cannot be decoded results in a finding, not an error.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,8 +60,8 @@ _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 def review(request: AdmissionRequest, context: Context, *, waited: bool = True) -> Decision:
     """Judge a request of the validating route.
 
-    If not ``waited``, the decision may ask to wait (`awaits`) for a namespace the watch has not delivered yet. Its
-    labels can change the outcome.
+    If not ``waited``, the decision may ask to wait (`awaits`) for a namespace the watch has not delivered yet. The
+    namespace's labels can change the outcome.
     """
     try:
         write = as_update(request, context.index) if request.sub_resource else request
@@ -216,9 +216,10 @@ def _evaluated(given: ReadObject, context: Context) -> Evaluation | None:
 
 
 def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Context) -> bool:
-    """Whether a rule without time for the old object excuses findings of the new one. True if neither object is costly.
+    """Whether rules unevaluated for the old object excuse findings of the new object.
 
-    Otherwise an author could use up the time with other objects, and then update a costly object.
+    True if neither object is costly, or if the policy allows too large objects. Otherwise an author could use up the
+    time with other objects, and then update a costly object.
     """
     ended = any(each.reason.kind is Missing.TOO_COSTLY for each in old.not_evaluated)
     costly = ended or cost_and_limit(before, here)[0] or cost_and_limit(given, here)[0]
@@ -235,7 +236,10 @@ def _lacks_only_the_namespace(namespace: str, context: Context) -> bool:
 def _with_fixes(
     evaluation: Evaluation, judged: Sequence[JudgedFinding], context: Context
 ) -> tuple[Evaluation, tuple[JudgedFinding, ...]]:
-    """Test the fixes of denials, and drop the edits of useless fixes. Admission shows no other edits."""
+    """Test the suggested fixes of denied findings, and drop the edits of failed fixes.
+
+    Admission prints no edits for other findings.
+    """
     denied = [each.finding for each in judged if each.mode is Mode.DENY and each.finding.edits]
     if evaluation.workload is None or not denied:
         return evaluation, tuple(judged)

@@ -36,7 +36,10 @@ _EXCLUDING = frozenset({NOT_IN, DOES_NOT_EXIST})
 
 
 def why_unexamined(request: AdmissionRequest, given: ReadObject, context: Context) -> str:
-    """Return why an object is not examined. Empty if it is. For an unreadable object, its metadata decide."""
+    """Return why an object is not examined. Empty for an examined object.
+
+    For an unreadable object, the object's metadata decide.
+    """
     meta, owner = given.meta, given.meta.controller
     if given.limit:  # The object is not decoded, so only the sender is known.
         return "its owner is reviewed" if is_controller(request.user, context.policy) else ""
@@ -77,7 +80,7 @@ def _made_by(owner: OwnerReference, request: AdmissionRequest, workload: Workloa
 
 
 def _denies_beyond_constraints(policy: Policy) -> bool:
-    """Whether a rule on deny reads fields of templates besides the constraints and labels in the index."""
+    """Whether a rule in mode deny needs more than the indexed constraints and labels of templates."""
     denying = [BY_ID[rule] for rule, mode in policy.rules.items() if mode is Mode.DENY]
     return any(not rule.of_a_part for rule in (*denying, *(each for each in RULES if denied_from(policy, each))))
 

@@ -4,10 +4,11 @@ Each limit is far above real objects. Limits of a template bound lookups per nod
 the largest template takes about 40 ms more than a plain template. Limits of the whole object bound comparisons between
 constraints, up to 5 ms without a cluster.
 
-    cost = the text itself + milliseconds per template beside 5,000 nodes, less with fewer nodes
+    cost = cost of the object's text + milliseconds for each template with 5,000 nodes (less with fewer nodes)
 
-The weights are slopes measured by `bench/field_cost.py` for the most expensive operator, kind and key. On that machine
-a review of two correct constraints takes 34 µs without a cluster. Weights of the text assume one fault per constraint.
+`bench/field_cost.py` measures the weights of the cost. Each weight is the added time for one more field with the most
+expensive operator, kind and key. On the measuring machine, a review of two correct constraints takes 34 µs without a
+cluster. Weights of the text assume one fault per constraint.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -90,7 +91,7 @@ def exceeded_template_limit(workload: Workload) -> Reason | None:
 
 
 def _sizes(spec: PodSpec) -> tuple[int, ...]:
-    """Return the sizes of a template, in the order of `_OF_A_TEMPLATE`."""
+    """Count the entries of a pod spec for each limit in `_OF_A_TEMPLATE`, for example tolerations."""
     terms = _required_terms(spec)
     expressions = [len(term.match_expressions or ()) + len(term.match_fields or ()) for term in spec.node_terms or ()]
     labels = sum(_label_requirements(constraint.selector) for constraint in spec.constraints)
@@ -154,7 +155,7 @@ _OTHER = 0.006  # a volume, for any number of nodes; a label, a port or a contai
 
 
 def is_costly(workload: Workload, nodes: int) -> bool:
-    """Whether evaluating the object would delay other reviews too much. False for objects beyond a limit."""
+    """Whether evaluating the workload would delay other reviews too much. False for workloads beyond a limit."""
     return weigh(workload, nodes)[0]
 
 

@@ -1,6 +1,6 @@
 """The evaluation of all rules on an object.
 
-Rules with the same function form a family. It is called once for all of them.
+Rules with the same function form a family. The function is called once for all rules of its family.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,7 +53,10 @@ class _Family(NamedTuple):
 
 
 def _families(rules: Sequence[Rule]) -> tuple[_Family, ...]:
-    """Group rules by their function. Dry runs come first, because time can run out."""
+    """Group rules by their evaluation function. Rules with a dry run come first.
+
+    Time can run out before the last group.
+    """
     of_places = partial(evaluate_templates, [rule for rule in rules if isinstance(rule, PlacementRule)])
     asked: dict[Callable[[Subject], Iterable[RuleAnswer]], list[Rule]] = {}
     for rule in rules:
@@ -78,7 +81,10 @@ _FAMILIES = _families(RULES)
 
 @lru_cache(maxsize=8)
 def _asked(skipped: frozenset[str]) -> tuple[tuple[_Family, ...], tuple[_Family, ...]]:
-    """Return the families without skipped rules: those for objects with constraints, and those for other objects."""
+    """Return two tuples of rule families without the skipped rules.
+
+    The first is for objects with constraints, the second for other objects.
+    """
     families = _families([rule for rule in RULES if rule.id not in skipped])
     return families, tuple(each for each in families if each.of_any)
 
@@ -99,7 +105,7 @@ class _Evaluated(NamedTuple):
 
 
 def evaluate(subject: Subject) -> _Evaluated:
-    """Evaluate every applicable rule. A failing rule is not evaluated (`NotEvaluated.fault`)."""
+    """Evaluate every applicable rule. A rule with an error has no result (`NotEvaluated.fault`)."""
     answers = _answers(subject) if subject.workload.whole else [*_of_a_part(subject)]
     missing = [each for each in answers if isinstance(each, NotEvaluated)]
     findings: tuple[Finding, ...] = ()
@@ -150,7 +156,7 @@ def _of_a_part(subject: Subject) -> Iterator[RuleAnswer]:
 
 
 def noted(missing: Sequence[NotEvaluated]) -> tuple[NotEvaluated, ...]:
-    """Keep one entry for each rule: with an exception if any, else with the first missing fact."""
+    """Keep an entry for each rule: the first with an exception, else the first one."""
     if len({each.rule for each in missing}) == len(missing):
         return tuple(missing)
     by_rule: dict[str, NotEvaluated] = {}
@@ -163,8 +169,9 @@ def noted(missing: Sequence[NotEvaluated]) -> tuple[NotEvaluated, ...]:
 def with_tried_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
     """Test the fixes and return the findings.
 
-    A fix with other counted pods can block the workload's own pods. Offline, a fix therefore also fails if placement
-    rules or rules about other workloads warn after it. Admission has no time for these rules.
+    A fix that changes the counted pods can prevent the workload's own pods from scheduling. So an offline check also
+    rejects a fix if placement rules or rules about other workloads warn after it. Admission has no time for these
+    rules.
     """
     tried, faults = tried_in_templates(findings, subject, _of_the_object)
     if not (subject.offline and subject.workload.whole):
@@ -187,7 +194,7 @@ def _of_the_object(subject: Subject) -> Iterator[RuleAnswer]:
 
 
 def _answers(subject: Subject) -> list[RuleAnswer]:
-    """Return the answers of all families. Slow rules without enough time are not evaluated."""
+    """Evaluate all rules on the subject. Slow rules without enough time are not evaluated."""
     answers: list[RuleAnswer] = []
     had_time = bool(subject.placed) and subject.index is not None and not subject.out_of_time
     of_constraints, of_any = _asked(subject.context.skipped_rules)

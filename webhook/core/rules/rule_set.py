@@ -98,10 +98,10 @@ def denied_from(policy: Policy, rule: Rule) -> bool:
 
 
 def skipped_rules(policy: Policy, *, scanned: bool) -> frozenset[str]:
-    """Return the rules skipped at admission, because their findings would stay unread.
+    """Return the rules to skip at admission, because no user would read their findings.
 
-    These are rules that are off. In a ``scanned`` cluster they include audit-only rules, because its reports have the
-    findings. A rule whose finding silences another rule is never skipped.
+    Rules in mode off are skipped. In a ``scanned`` cluster, audit-only rules are skipped too, because the scan's
+    reports contain their findings. A rule is never skipped if its findings silence another rule.
     """
     silent = set()
     for rule in RULES:

@@ -36,7 +36,7 @@ _MOST_DOMAINS = 6
 
 
 class _Skewed(Struct, frozen=True):
-    """A constraint with the matching pods by slot. ``mine`` are the workload's own pods among ``counts``."""
+    """A constraint with its matching pods by node slot. ``mine`` counts the workload's own matching pods."""
 
     balance: Balance
     counts: Counts
@@ -55,9 +55,9 @@ def has_standing_pods(workload: Workload, *, stand_in: bool) -> bool:
 
 
 def own_pods(workload: Workload, within: ScanContext) -> Selector | None:
-    """Return the selector of the workload's own pods, or None if they cannot be identified.
+    """Return the selector of the workload's own pods. None if they are unidentifiable.
 
-    A pod that stands for its controller gets the selector of the controller's pods.
+    For a single pod with a recognised controller, return the selector of the controller's pods.
     """
     if not workload.is_pod:
         return selector_of(workload)
@@ -71,7 +71,10 @@ def own_pods(workload: Workload, within: ScanContext) -> Selector | None:
 
 
 def workload_skews(workload: Workload, within: ScanContext, *, stand_in: bool) -> Iterator[ActualSkew]:
-    """Yield the skew of each constraint of each template's next pod. ``stand_in`` is as in `has_standing_pods`."""
+    """Yield the skew of each constraint of each template's next pod.
+
+    Yield nothing without standing pods. ``stand_in`` is an argument of `has_standing_pods`.
+    """
     if has_standing_pods(workload, stand_in=stand_in):
         own = own_pods(workload, within)
         for next_pod in next_pods(workload, within):
@@ -115,9 +118,10 @@ def _skewed(next_pod: ComingPod, own: Selector | None, running: Counts) -> Itera
 
 
 def _mine(constraint: Constraint, matching: Counts, next_pod: ComingPod, own: Selector, running: Counts) -> Counts:
-    """Count the workload's own pods among the matching pods.
+    """Return the counts of the workload's own pods among the matching pods.
 
-    Most constraints use the workload's own selector, with or without a revision label. Their pods are counted already.
+    Most constraints use the workload's selector, with or without a revision label. Then ``matching`` or ``running`` has
+    the result.
     """
     theirs, ours = {*constraint.selector.requirements}, {*own.requirements}
     if not matching or ours <= theirs:

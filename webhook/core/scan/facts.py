@@ -38,7 +38,7 @@ _NAMESPACE_AT: Mapping[str, int] = {
 
 
 def topics_of(value: ApiObject) -> tuple[Topic, ...]:
-    """Return the topics of an event of this object."""
+    """Return the topics of index queries whose results an event of this object can change."""
     namespace = meta_of(value).namespace
     match value:
         case Pod():
@@ -54,7 +54,7 @@ def topics_of(value: ApiObject) -> tuple[Topic, ...]:
 
 
 class Changes:
-    """The topics and owners of the events since the last `take`.
+    """The topics and owners of all events since the last call of `take`.
 
     Attributes:
         topics: The topics of the events.
@@ -78,7 +78,7 @@ class Changes:
             self.owners.add(key_of(value.meta.namespace, value.api_version, value.kind, value.meta.name))
 
     def take(self) -> tuple[set[Topic], set[ObjectKey]]:
-        """Return the topics and owners, and forget them."""
+        """Return the changed topics and workload keys, and clear both sets."""
         taken = self.topics, self.owners
         self.topics, self.owners = set(), set()
         return taken
@@ -105,7 +105,7 @@ class _Client:
 
 
 class _AskedWaiting(Mapping[ObjectKey, tuple[Pod, ...]]):
-    """The Pending pods by controller. ``asked`` are the keys looked up by the scan."""
+    """The Pending pods by controller. ``asked`` contains every key looked up so far, to record a scan's inputs."""
 
     def __init__(self, waiting: Mapping[ObjectKey, tuple[Pod, ...]]) -> None:
         self._waiting = waiting
@@ -123,7 +123,7 @@ class _AskedWaiting(Mapping[ObjectKey, tuple[Pod, ...]]):
 
 
 class Recording:
-    """The context for the scan of one workload (``within``). It records the used facts."""
+    """The scan context for a workload (``within``), with a record of all facts read from it."""
 
     def __init__(self, within: ScanContext) -> None:
         self._context = within
@@ -132,7 +132,7 @@ class Recording:
         self.within = replace(within_index(within, self._index), waiting=self._waiting)
 
     def facts(self) -> Iterator[tuple[Hashable, IndexQuestion, object]]:
-        """Yield the key, the query and the answer of each used fact."""
+        """Yield the key, the query and the answer of each fact read by the scan."""
         for key, question in self._index.questions.items():
             yield key, question, _kept(question[0], self._index.known[key], self._context)
         for key in self._waiting.asked:
@@ -153,7 +153,10 @@ def _answer(question: IndexQuestion, within: ScanContext) -> object:
 
 
 def _kept(name: str, answer: object, within: ScanContext) -> object:
-    """Return the form of an answer to keep for comparison. To save memory, frequent answers become a hash."""
+    """Convert the result of an index query to a form for later comparison.
+
+    To save memory, frequent results become a hash.
+    """
     match answer:
         case PodOnNode():
             return hash(astuple(replace(answer, labels=frozenset(answer.labels.items()))))
@@ -168,7 +171,10 @@ def _kept(name: str, answer: object, within: ScanContext) -> object:
 
 
 def _differ(one: object, other: object) -> bool:
-    """Whether two answers differ. Resource versions of owners are ignored, because every status update changes them."""
+    """Whether two index query results differ.
+
+    Resource versions of owners are ignored, because every status update changes them.
+    """
     if one is other or one == other:
         return False
     owners, others = _owners(one), _owners(other)
@@ -176,7 +182,7 @@ def _differ(one: object, other: object) -> bool:
 
 
 def _owners(answer: object) -> list[Owner] | None:
-    """Return the owners in an answer, without resource versions. None for an answer of another type."""
+    """Return the owners in a query result, without resource versions. None for a result of another type."""
     owners = [owner for owner in (answer if isinstance(answer, tuple) else (answer,)) if isinstance(owner, Owner)]
     return [_without_version(owner) for owner in owners] or None
 
@@ -188,7 +194,10 @@ def _without_version(value: _Versioned) -> _Versioned:
 
 
 class _Fact:
-    """An answer of the index, and its users: workloads. A single workload needs no set, to save memory."""
+    """The result of an index query, and the workloads whose scans used the query.
+
+    To save memory, a single workload is kept without a set.
+    """
 
     __slots__ = ("_users", "answer", "key", "question")
 
@@ -215,9 +224,10 @@ class _Fact:
 
 
 class Facts:
-    """The facts of all scanned workloads, each once. Callers hold the lock of the index.
+    """The index queries of all scanned workloads with their results, each stored once.
 
-    Before each scan, call `outdated` on the same state of the index. So all kept answers belong to one moment.
+    Callers hold the lock of the index. Before each scan, call `outdated` on the same state of the index. Then all
+    stored results belong to the same moment.
     """
 
     def __init__(self) -> None:
@@ -227,10 +237,12 @@ class Facts:
         self._waiting: Mapping[ObjectKey, tuple[Pod, ...]] = {}
 
     def put(self, workload: ObjectKey, recording: Recording) -> frozenset[ObjectKey]:
-        """Replace the facts of a workload.
+        """Replace the recorded index queries of a workload.
 
         Returns:
-            Workloads with an older answer to the same query. Empty, unless an event had too few topics.
+            Other workloads that hold an outdated result of the same query. Normally empty. Otherwise an event had too
+                few
+            topics.
         """
         before, used, missed = self._used.get(workload, ()), list[_Fact](), set[ObjectKey]()
         for key, question, answer in recording.facts():
@@ -254,7 +266,7 @@ class Facts:
         self._release(workload, self._used.pop(workload, ()))
 
     def outdated(self, topics: Iterable[Topic], within: ScanContext) -> Outdated:
-        """Repeat the queries of these topics, and return the workloads with a changed answer."""
+        """Repeat the index queries of these topics. Return the workloads with a changed query result."""
         near, far = self._with_other_waiting(within.waiting), set[ObjectKey]()
         for topic in {*topics, _ALWAYS}:
             for fact in self._topics.get(topic, ()):

@@ -89,7 +89,7 @@ class GroupInput(NamedTuple):
 
 
 def every_group(pods: Iterable[Pod], index: ReadOnlyIndex) -> Iterator[GroupInput]:
-    """Yield all groups of the index. ``pods`` are the pods that any of them selects."""
+    """Yield all groups of the index with their pods. ``pods`` has every pod selected by some group."""
     by_namespace = defaultdict[str, list[Pod]](list)
     for pod in pods:
         by_namespace[pod.meta.namespace].append(pod)

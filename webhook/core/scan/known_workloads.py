@@ -44,9 +44,10 @@ class KnownWorkloads:
         return outdated
 
     def due(self, *, every: bool) -> list[ObjectKey]:
-        """Return the workloads to scan again.
+        """Return the keys of the workloads to scan again.
 
-        Without ``every``, if a change of the whole cluster affects more than a few workloads, they are left out.
+        A change to the whole cluster can affect many workloads. If it affects more than a few, return them only with
+        ``every``.
         """
         if every or len(self._far) <= _FEW:
             return [*(self._near | self._far)]
@@ -69,7 +70,7 @@ class KnownWorkloads:
         return scanned
 
     def is_current(self, raw: bytes) -> bool:
-        """Whether the kept scan is of this object, and no fact of it changed."""
+        """Whether the stored scan was made of this exact object, and its facts have not changed since."""
         key = key_of_object(raw)
         known = self._known.get(key)
         return known is not None and known.raw == raw and not self._is_outdated(key)

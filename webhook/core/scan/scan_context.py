@@ -33,13 +33,13 @@ class ObjectKey(NamedTuple):
 
 
 class FailingZone(Struct, frozen=True, kw_only=True):
-    """One zone and its failure.
+    """A zone and the cluster after the zone's failure.
 
     Attributes:
         name: The value of the zone label.
-        nodes: The set of the zone's nodes.
-        unreachable: The cluster while the nodes are out of reach.
-        gone: The cluster after the nodes were deleted.
+        nodes: The zone's nodes, as a bit set.
+        unreachable: The cluster while the zone's nodes are unreachable.
+        gone: The cluster after the deletion of the zone's nodes.
     """
 
     name: str
@@ -128,7 +128,10 @@ def _zones(index: ReadOnlyIndex) -> list[FailingZone]:
 
 
 class Representatives:
-    """Choose the objects to scan. ``present`` are the keys of all listed objects with a template."""
+    """Select the objects to scan. Each controller's pod template is scanned once.
+
+    ``present`` are the keys of all listed objects with a template.
+    """
 
     def __init__(self, present: Collection[ObjectKey], embedded: tuple[EmbeddedKind, ...] = ()) -> None:
         self._present = present
@@ -136,7 +139,10 @@ class Representatives:
         self._elsewhere: set[ObjectKey] = set()
 
     def takes(self, api_version: str, kind: str, meta: ObjectMeta) -> bool:
-        """Whether to scan the object. The first object of an absent controller stands for the others."""
+        """Whether to scan the object.
+
+        If several objects have the same absent controller, only the first of them is scanned.
+        """
         owner = stands_for(group_kind(api_version, kind), api_version, meta, self._embedded)
         if owner is None:
             return True
@@ -161,7 +167,7 @@ def next_pods(workload: Workload, within: ScanContext) -> Iterator[ComingPod]:
 
 
 def to_inject(next_pod: ComingPod) -> Injection | None:
-    """Return the injection into the next pod, as if the mode ``observe`` were ``inject``. None for no injection."""
+    """Return the default constraints to inject into the next pod, or None. Mode ``observe`` counts as ``inject``."""
     policy = next_pod.within.policy
     defaults = policy.defaults
     if defaults.mode == DefaultsMode.OFF:

@@ -23,7 +23,10 @@ class Origin(StrEnum):
 
 
 class PendingCause(StrEnum):
-    """Why a pod is Pending, the worst first: causes that a user must fix, then causes that pass."""
+    """Why a pod is Pending, the worst cause first.
+
+    First come the causes that a user must fix, then the temporary causes.
+    """
 
     SPREAD = "spread"
     CAPACITY = "capacity"
@@ -106,7 +109,7 @@ class ActualSkew(PublishedSkew, frozen=True, kw_only=True):
 
     @property
     def above(self) -> bool:
-        """Whether the skew is above maxSkew, for example after a scale-down or the return of an empty domain."""
+        """Whether the actual skew exceeds maxSkew, for example after a scale-down or when an empty domain returns."""
         return self.skew is not None and self.skew > self.max_skew
 
     @property
@@ -140,9 +143,10 @@ class Stranded(Struct, frozen=True):
 
 
 class ZoneLoss(Published, frozen=True, kw_only=True):
-    """Pending pods after the failure of a zone, for a workload or all together. Pods Pending now count too.
+    """Pending pods after the failure of a zone, for a workload or for all together.
 
-    The total of ``fewest`` leaves out workloads with an unknown number.
+    Pods already Pending before the failure are included. The total of ``fewest`` omits workloads with an unknown
+    number.
     """
 
     zone: str
@@ -159,7 +163,7 @@ class ZoneLoss(Published, frozen=True, kw_only=True):
 
     @property
     def ends(self) -> tuple[Stranded, Stranded]:
-        """The Pending pods while the nodes exist, and after they were deleted."""
+        """The Pending pods before and after the deletion of the failed zone's nodes."""
         return self.unreachable, self.gone
 
     @property
@@ -185,7 +189,10 @@ class SmallestFix(Struct, frozen=True, kw_only=True):
 
 
 class ScanFailure(Struct, frozen=True):
-    """An exception of a part of the scan, which is a bug. ``part`` is a rule or a question about the pods."""
+    """An exception raised in a part of the scan, because of a bug.
+
+    ``part`` is the id of a rule, or the name of a check of the pods.
+    """
 
     part: str
     error: Exception
@@ -229,7 +236,7 @@ class PublishedWorkload(Published, frozen=True, kw_only=True):
 
 
 class ScannedWorkload(PublishedWorkload, frozen=True, kw_only=True):
-    """One workload with the answers of the rules, exceptions and skews."""
+    """A scanned workload, with its findings, unevaluated rules, exceptions and skews."""
 
     findings: tuple[JudgedFinding, ...] = ()
     not_evaluated: tuple[NotEvaluated, ...] = ()
@@ -248,7 +255,7 @@ class ScannedWorkload(PublishedWorkload, frozen=True, kw_only=True):
 
     @property
     def oldest_for_spread(self) -> PendingPod | None:
-        """The oldest pod Pending for spread. None without such a pod, or if no creation time is known."""
+        """The oldest pod Pending because of spread. None without such a pod, or if no creation time is known."""
         pods = (pod for pod in self.pending_pods if pod.cause is PendingCause.SPREAD and pod.since)
         return min(pods, key=lambda pod: (pod.since, pod.name), default=None)
 

@@ -1,7 +1,7 @@
-"""Choose the fix of a workload: for its Pending pods, else its worst finding, else its defaults.
+"""Choose one fix for a workload.
 
-YAML is only offered for tested changes. Filters test fixes of pods, and rules test fixes of findings. Other fixes are
-only text.
+The fix is for its Pending pods, else its worst finding, else its default constraints. Only tested changes get YAML. The
+scheduler's filters test changes for Pending pods. The rules test changes for findings. Every other fix is only text.
 """
 
 import re
@@ -68,7 +68,10 @@ def _weight(judged: JudgedFinding) -> tuple[int, int, int]:
 
 
 def _yaml(raw: object, edits: Iterable[Edit]) -> str:
-    """Return the changed parts of the object as YAML. Empty if a part is removed or has no plain path."""
+    """Return the changed parts of the object as YAML.
+
+    Empty if an edit removes a part, or a part's path has characters other than names and dots.
+    """
     edits = tuple(edits)
     try:
         changed = applied(raw, edits)

@@ -36,7 +36,10 @@ class WaitingPods(Struct, frozen=True, kw_only=True):
 
 
 def waiting_pods(pods: Sequence[Pod], within: Context) -> WaitingPods:
-    """Explain Pending pods, the oldest first. After `_MOST_DIFFERENT` different pods, other causes are ``unknown``."""
+    """Explain Pending pods, the oldest first.
+
+    Equal pods share a cause. After `_MOST_DIFFERENT` unequal pods, the cause of further unequal pods is ``unknown``.
+    """
     causes, counts, spread = dict[bytes, PendingCause](), Counter[PendingCause](), None
     named = list[PendingPod]()
     for pod in pods:

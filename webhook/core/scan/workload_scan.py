@@ -1,6 +1,7 @@
-"""Scan a workload: its findings from `examine`, and the state of its pods.
+"""Scan a workload: find its findings (`examine`) and the distribution of its pods.
 
-Each part has its own guard. An exception on one object becomes a `ScanFailure`, and the other parts still answer.
+Each part of the scan catches its own exceptions. An exception becomes a `ScanFailure`, and the other parts still have
+results.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -150,7 +151,10 @@ class _PodState:
         return replace(scanned, failures=tuple(failures))
 
     def _key(self) -> ObjectKey:
-        """Return the key of the workload, or of the controller that a pod stands for."""
+        """Return the key of the workload.
+
+        For a scanned pod in place of its unscanned controller, return the controller's key.
+        """
         workload, namespace = self._workload, self._named.namespace
         above = _controller(workload.api_version, workload.kind, workload.meta, self._within)
         if above is not None:

@@ -29,9 +29,9 @@ _NONE = Stranded(0, 0)
 
 
 def zone_losses(workload: Workload, coming: Sequence[ComingPod], within: ScanContext) -> tuple[ZoneLoss, ...]:
-    """Return the Pending pods after each zone's failure, in the order of the zones. ``coming`` are the next pods.
+    """Return the Pending pods after each zone's failure, in the order of the zones.
 
-    Empty for a workload without replacement pods, or with pods that cannot be identified.
+    Empty for a workload without replacement pods (``coming``), or with pods that cannot be identified.
     """
     index, own, traits = within.index, selector_of(workload), workload.traits
     if index is None or own is None or len(workload.templates) != 1 or not workload.whole or workload.suspended:
@@ -70,11 +70,11 @@ class _WorkloadLosses:
         self.wanted = 1 if self._template.replicas is None else self._template.replicas
 
     def sure_nodes(self) -> int:
-        """Return the nodes (a bit set) with room for one pod each after any other zone's failure. 0 if unknown.
+        """Return the nodes certain to admit one more pod after any other zone's failure.
 
-        A zone failure only removes pods and nodes, so a node that admits a pod before admits it afterwards. The
-        exceptions depend on other nodes: hard constraints (injection may also choose others), pod affinity, and
-        volumes assigned by ordinal.
+        The result is a bit set, 0 if unknown. A zone failure only removes pods and nodes. So a node that admits a pod
+        before the failure normally admits it afterwards. Exceptions are rules that depend on other nodes: hard
+        constraints (injection may also choose others), pod affinity, and volumes assigned by ordinal.
         """
         coming = self._coming
         claims, problem = self._workload.claims, coming.problem
@@ -86,7 +86,10 @@ class _WorkloadLosses:
         return decide(problem).feasible if alone and not (problem.hard.constraints or terms.affinity_terms) else 0
 
     def loss(self, zone: FailingZone, *, sure: bool) -> ZoneLoss:
-        """Return the number of Pending pods after the zone's failure: 0 if it is ``sure`` that all find a node."""
+        """Return the numbers of Pending pods after the zone's failure.
+
+        With ``sure``, all pods are known to find a node, so the numbers are 0.
+        """
         unreachable = gone = _NONE
         flags = node_sets.flags(zone.nodes, self._index.nodes.view().size)
         here = sum(pods for slot, pods in self._pods.items() if flags[slot])
@@ -112,6 +115,9 @@ class _WorkloadLosses:
 
 
 def _sum(listed: list[Stranded]) -> Stranded:
-    """Add up the numbers of all workloads. With unknown numbers, ``fewest`` is a lower bound and ``most`` is None."""
+    """Add up the stranded pods of all workloads.
+
+    If a workload's number is unknown, ``fewest`` is a lower bound and ``most`` is None.
+    """
     most = [each.most for each in listed if each.most is not None]
     return Stranded(sum(each.fewest or 0 for each in listed), sum(most) if len(most) == len(listed) else None)

@@ -125,7 +125,7 @@ def _check_type(node: object, at: str, raw: bytes, as_version: KubernetesVersion
 
 
 def _scheme(version: KubernetesVersion) -> str:
-    """Return upstream's name of the scheme, which is the source line of its creation."""
+    """Return upstream's name of the runtime scheme: a file and line, varying by release."""
     changes = (gates.SCHEME_LINE_110, 110), (gates.SCHEME_LINE_111, 111), (gates.SCHEME_LINE_110_AGAIN, 110)
     line = [100, *(line for gate, line in changes if gate.holds(version))][-1]
     return f"pkg/runtime/scheme.go:{line}"

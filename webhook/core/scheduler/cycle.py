@@ -218,7 +218,10 @@ _PLUGINS: Mapping[str, Callable[[Cycle], PluginResult]] = {
 
 
 def _of_plugin(status: Status, plugin: str) -> Status:
-    """Add the plugin's name and upstream's wording. Source: runtime/framework.go ``RunFilterPlugins``."""
+    """Add the plugin's name to a filter status. Errors get kube-scheduler's wording.
+
+    Source: runtime/framework.go ``RunFilterPlugins``.
+    """
     if status.code == Code.ERROR:
         return Status.of_error(f'running "{plugin}" filter plugin: {status.reasons[0]}').with_plugin(plugin)
     return status.with_plugin(plugin)

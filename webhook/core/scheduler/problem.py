@@ -96,9 +96,10 @@ def take(
 
 
 def take_lasting(index: ReadOnlyIndex, pod: Pod) -> Problem:
-    """Copy the facts as `take` does, except soft constraints, free resources and nominated pods.
+    """Copy the scheduling facts of a pod, but only those that rarely change.
 
-    These change with every pod.
+    Soft constraints, free resources and nominated pods are left out because they change with every pod. `take` copies
+    all facts.
     """
     return _take(index, pod, SYSTEM_DEFAULTS, None, lasting=True)
 

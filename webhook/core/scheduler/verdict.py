@@ -12,7 +12,7 @@ from webhook.core.scheduler.plugins.status import OK, Code, Status, StatusOfNode
 
 
 class Cause(StrEnum):
-    """Why pods have no node. Each caller has its own rule to choose the cause."""
+    """The main reason for unschedulable pods. Each caller chooses the cause by its own rule."""
 
     SPREAD = "spread"
     CAPACITY = "capacity"
@@ -42,7 +42,7 @@ class Verdict:
 
     @cached_property
     def codes(self) -> bytes:
-        """The status of each slot as a byte.
+        """The scheduling status of each node slot as a byte.
 
         0 feasible, 1 Unschedulable, 2 UnschedulableAndUnresolvable, 3 error, 4 no node.
         """

@@ -1,4 +1,4 @@
-"""One end of a simulation in detail: the moves, and explanations of a pod."""
+"""Details of one final state of a simulation: the moves, and explanations of a pod."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,12 +27,17 @@ class PodMove(Struct, frozen=True, omit_defaults=True):
 
 
 class Ending(Struct, frozen=True, kw_only=True):
-    """An end of a simulation, with explanations of a pod before the events and at the end.
+    """An end state of a simulation.
+
+    Explains one pod, before the events and at the end.
 
     Attributes:
-        moves: The moves to the end.
-        waiting: The name of the explained pod if it has no node. Empty if every pod has a node.
-        pinned: The nodes allowed by its volumes, if the volumes limit it.
+        moves: The moves of pods up to the end state.
+        workload: The workload of the explained pod.
+        before: The verdict on the pod before the events.
+        after: The verdict on the pod at the end.
+        waiting: The name of the explained pod if the pod has no node. Empty if every pod has a node.
+        pinned: The nodes allowed by the pod's volumes, if the volumes limit the pod.
     """
 
     moves: tuple[PodMove, ...]
@@ -49,9 +54,10 @@ _Owners = Sequence[tuple[SimulatedWorkload, int]]  # By batch: its workload, and
 def describe_ending(
     joint: JointVerdict, number: int, index: ClusterIndex, within: Context, before: Explanation | None = None
 ) -> Ending | None:
-    """Describe the end that decided the verdict on a workload. None for a workload without pods to place.
+    """Describe the final placement that decided the verdict on a workload.
 
-    The index is restored afterwards. ``before`` is the explanation before all events, if known.
+    None for a workload without pods to place. The index is restored afterwards. ``before`` is the explanation before
+    all events, if known.
     """
     workload = joint.workloads[number]
     if joint.game is None or joint.simulation is None or not workload.batches:

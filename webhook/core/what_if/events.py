@@ -62,7 +62,7 @@ class WhatIf(Struct, frozen=True, kw_only=True):
 
 
 class Event(Struct, frozen=True):
-    """An event in words (empty for none), and the evicted pods."""
+    """A what-if event: its description (empty for no event) and the evicted pods."""
 
     text: str
     evicted: tuple[Pod, ...] = ()

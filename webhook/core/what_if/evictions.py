@@ -1,4 +1,4 @@
-"""The effect of events on running pods."""
+"""Compute the pods deleted or evicted by an event, such as a drain."""
 
 from collections.abc import Iterable, Sequence
 

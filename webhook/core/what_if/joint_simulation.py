@@ -25,7 +25,7 @@ class JointVerdict(Struct, frozen=True, kw_only=True):
         game: The simulated game. None if ``simulation`` is None.
         unknown: Why nothing is known.
         interrupted: Whether the user stopped the simulation.
-        alone: Simulations of each workload alone, if the simulation of all is undecided. ``each`` then has their
+        alone: Simulations of each workload alone, if the joint simulation is undecided. ``each`` then has their
             verdicts.
     """
 
@@ -46,9 +46,13 @@ class JointVerdict(Struct, frozen=True, kw_only=True):
 def simulate_together(
     workloads: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]
 ) -> JointVerdict:
-    """Simulate the pods of all workloads. Their problems must come from this state of the index.
+    """Simulate scheduling the pods of all workloads together.
 
-    ``tick`` receives the number of states.
+    Args:
+        workloads: The workloads. Their scheduling problems must come from this state of the index.
+        index: The cluster.
+        effort: The limits of the simulation.
+        tick: Called with the number of simulated states.
     """
     unknown = "; ".join(f"{workload.title}: {workload.unknown}" for workload in workloads if workload.unknown)
     batches, states, interrupted = batches_of(workloads), 0, False
@@ -98,7 +102,7 @@ def _game(workloads: Sequence[SimulatedWorkload], batches: Sequence[PodBatch], i
 def simulate_separately(
     together: JointVerdict, index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]
 ) -> JointVerdict:
-    """Simulate each workload alone, and replace the verdicts on each workload.
+    """Simulate each workload alone, for a separate verdict on each workload.
 
     If all workloads fit alone, they may still not fit together. If a workload does not fit alone, they do not fit
     together.
@@ -137,7 +141,7 @@ def _settled(wanted: int, *, open_: bool) -> PlacedPods:
 
 
 def batches_of(workloads: Sequence[SimulatedWorkload]) -> list[PodBatch]:
-    """The batches of all workloads, in order. ``behind`` refers to positions in this list."""
+    """Return the batches of all workloads, in order. ``behind`` of each batch is an index into this list."""
     batches: list[PodBatch] = []
     for workload in workloads:
         first = len(batches)

@@ -115,7 +115,10 @@ def pods_of_object(
 
 
 def _of_nodes(question: PodToExplain, title: str, workload: Workload, within: Context) -> Iterator[PodToExplain]:
-    """Yield a pod for each group of nodes with the same answer, among nodes without the DaemonSet's pod."""
+    """Yield one pod for each group of nodes with the same scheduling result.
+
+    Only nodes without the DaemonSet's pod count.
+    """
     index = within.cluster
     pod, view = with_daemon_tolerations(question.pod), index.nodes.view()
     wanted = wanted_nodes(pod, view)

@@ -52,11 +52,12 @@ _MOST_ENDS = 12  # Explain up to this number of workloads. Each repeats all move
 
 
 class SimulationAnswer(Struct, frozen=True, kw_only=True):
-    """The answer about the pods of some workloads after an event.
+    """The result of `evenspread simulate`: the nodes of the pods after an event.
 
     Attributes:
         joint: The simulation.
-        ends: For each workload that may not fit, an end and helpful changes. If all fit, an end for the last workload.
+        ends: For each workload that may not fit, one final distribution and the helpful changes. If all fit, one final
+            distribution for the last workload.
         event: The event in words. Empty for none.
         notes: Sentences about the pods.
         unseen: Sentences about skipped objects.
@@ -85,7 +86,7 @@ class SimulationAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def end(self) -> Ending | None:
-        """The first of ``ends``. None if no pod needs a node, or if unknown."""
+        """The first final placement in ``ends``. None if no pod needs a node, or if unknown."""
         return self.ends[0][0] if self.ends else None
 
     @property
@@ -132,13 +133,15 @@ class Targets(Struct, frozen=True, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A simulation of workloads under events. Events change ``index``.
+    """A simulation of workloads after what-if events, such as a node drain.
+
+    The events change ``index``.
 
     Attributes:
         within: The context. Its cluster is ``index``.
-        effort: The effort per answer.
+        effort: The limit on the simulation's effort for each answer.
         rollout: Whether to simulate rolling updates.
-        tick: Called with the number of states.
+        tick: Called with the number of simulated states.
 
     Example:
         run = Run(index=index, targets=targets, within=within, effort=Effort())
@@ -153,7 +156,7 @@ class Run(Struct, frozen=True, kw_only=True):
     tick: Callable[[int], None] = lambda _: None
 
     def answers(self, what_if: WhatIf) -> Iterator[SimulationAnswer]:
-        """Yield the answer after each event. Raises NotInClusterError."""
+        """Simulate the workloads after each event, and yield the results. Raises NotInClusterError."""
         origin = {
             source.title: explain_pod(coming_pod(source, self.within).problem, brief=True)
             for source in (() if self.targets.everything else self.targets.sources)
@@ -241,7 +244,10 @@ class Run(Struct, frozen=True, kw_only=True):
     def _ends(
         self, joint: JointVerdict, origin: Mapping[str, Explanation]
     ) -> Iterator[tuple[Ending, tuple[SuggestedChange, ...]]]:
-        """Yield an end with helpful changes for each workload that may not fit, else for the last workload."""
+        """Yield final placements of the simulation, each with the suggested changes.
+
+        There is one for each workload that may not fit. If all fit, only the last workload has one.
+        """
         bad = [number for number, placed in enumerate(joint.each) if placed.verdict is not PlacementVerdict.FITS]
         for number in bad[:_MOST_ENDS] if len(joint.workloads) > 1 and bad else [*range(len(joint.workloads))][-1:]:
             about = joint.about(number)

@@ -67,7 +67,7 @@ class _Trials:
         self._left = trials_in(_MOST_TRIED, within.cluster)
 
     def fit(self, source: ReplicatedSource | None = None, node: tuple[int, NodeRow] | None = None) -> bool:
-        """Whether all pods fit with this source or node instead of the present one. False after too many trials."""
+        """Whether all pods fit after replacing the workload's source or one node. False after too many trials."""
         self._left -= 1
         if self._left < 0:
             return False
@@ -128,7 +128,7 @@ def _of_constraints(trials: _Trials, source: ReplicatedSource, end: Ending) -> I
 
 
 def _of_the_strategy(trials: _Trials, source: ReplicatedSource, end: Ending) -> Iterator[SuggestedChange]:
-    """Suggest to allow a missing pod during a rolling update, so the controller deletes an old pod first."""
+    """Suggest ``maxUnavailable: 1`` for a rolling update. The controller then deletes an old pod first."""
     strategy = source.workload.strategy or Strategy()
     if end.workload.rollout is None or unavailable_of(source.workload.strategy, source.replicas) or not source.replicas:
         return
@@ -247,7 +247,10 @@ class PlacedReplicas(Struct, frozen=True):
 def replicas_after(
     fixes: Sequence[PodFix], pod: Pod, maker: Workload | None, within: Context
 ) -> tuple[PlacedReplicas | None, ...]:
-    """Return how many pods of the workload fit after each fix of a pod. None where this is unknown."""
+    """Simulate all replicas of the pod's workload after each fix of the pod.
+
+    For each fix, return the fewest and the most pods that find a node. None for a fix with unknown replicas.
+    """
     own = None if maker is None else selector_of(maker)
     if maker is None or own is None or len(maker.templates) != 1 or (maker.replicas or 0) < 2:
         return (None,) * len(fixes)

@@ -1,4 +1,4 @@
-"""Simulated workloads: the pods of objects and other pods that need a node now."""
+"""Workloads of a what-if simulation: their pods without a node, and other pending or evicted pods."""
 
 from collections.abc import Iterable, Sequence
 
@@ -31,7 +31,7 @@ class OtherPods(Struct, frozen=True, kw_only=True):
 
 
 class SimulatedWorkload(MissingPods, frozen=True, kw_only=True):
-    """The pods of a workload without a node.
+    """The missing pods of a workload. They have no node.
 
     Attributes:
         stem: The start of its pods' names.
@@ -86,7 +86,7 @@ def workload_of_other_pods(pods: OtherPods, within: Context) -> SimulatedWorkloa
 
 
 def rebuilt(workload: SimulatedWorkload, within: Context) -> SimulatedWorkload:
-    """Return the workload as it is in another state of the cluster."""
+    """Return the workload with its missing pods found again in the cluster of ``within``."""
     if workload.source is not None:
         return simulated_workload(workload.source, within, rollout=workload.rollout is not None)
     batches = tuple(replace(batch, problem=problem_of(batch.problem.pod, within)) for batch in workload.batches)

@@ -29,12 +29,14 @@ class EmbeddedKind(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Site(Struct, frozen=True):
-    """A place of pod templates in an object, or of bare constraints: constraints outside any pod template.
+    """A field path of pod templates in a custom resource, or of bare constraints.
+
+    Bare constraints are outside any pod template.
 
     Attributes:
         template: The path of the template from the object. Empty with bare constraints.
-        replicas: The path of the replicas. It starts at the entry of the last wildcard in ``template``, or at the
-            object.
+        replicas: The path of the replicas. It starts at the list item or map value matched by the last wildcard in
+            ``template``, or at the object without a wildcard.
         bare_path: The path of the bare constraints.
         labels: The labels added by the operator, as pairs. ``{name}`` in a value is the object's name.
     """
@@ -56,10 +58,10 @@ class Site(Struct, frozen=True):
 
 
 class Layout(Struct, frozen=True):
-    """The paths of a kind's fields, from the object.
+    """The paths of a kind's fields, starting from the object's root.
 
     Attributes:
-        whole: Whether the templates are complete pods. Otherwise an operator adds the rest.
+        whole: Whether the templates are complete pods. Otherwise an operator adds the missing fields.
         filled: The key in `operators.FILLS` for constraints completed by the operator. Empty otherwise.
         inherits: Whether pods also get the object's labels.
     """

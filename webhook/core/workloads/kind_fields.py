@@ -83,6 +83,9 @@ def fields_read(stated: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> It
 
 
 def layout_of(kind: GroupKind) -> Layout | None:
-    """Return the layout of a kind. None for a kind without a row."""
+    """Return where objects of a kind keep their pod templates and constraints.
+
+    None for a kind unknown to evenspread.
+    """
     row = KINDS.get(kind)
     return OPERATOR_LAYOUTS.get(kind) if row is None else row.layout

@@ -59,8 +59,8 @@ class Traits(Struct, frozen=True, kw_only=True):
         built_in: kube-apiserver validates the templates.
         reviewed: The webhook reviews its objects. Kinds made by another reviewed kind need no review.
         selects: Has a selector for the labels of its template.
-        selecting: kube-scheduler uses its selector for default constraints. Pods without their owner get another
-            selector.
+        selecting: kube-scheduler's default constraints of its pods use its selector. For a pod without its owner, they
+            use another selector.
         in_replica_sets: Its pods belong to ReplicaSets, each with its own revision.
         revision: The label with the revision of the template. Empty for none, None for unknown.
         added: Labels of its pods missing from the template. A final "/" marks a prefix. None for unknown.
@@ -75,7 +75,7 @@ class Traits(Struct, frozen=True, kw_only=True):
         completes: Its pods complete.
         keeps_pods: After a change of the template, old pods remain (True) or may remain (None).
         selector_first: kube-apiserver validates the template only with a valid selector.
-        makes: The kinds created from its templates, with an owner reference.
+        makes: The kinds of objects created from its templates, with an owner reference.
     """
 
     layout: Layout
@@ -326,7 +326,7 @@ _UNKNOWN = Traits(layout=Layout(()))
 
 
 def traits(kind: GroupKind) -> Traits:
-    """Return the traits of a kind. Kinds without a row have the defaults.
+    """Return the traits of a kind. Kinds missing from ``KINDS`` get the defaults.
 
     >>> traits(("apps", "Deployment")).revision
     'pod-template-hash'

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 
 
 def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, object]]:
-    """Yield each place of a path with wildcards: its path, its value, and the entry of the last wildcard."""
+    """Yield every field matching a path with wildcards.
+
+    Each result is the field's path, the field's value, and the list item or map value matched by the last wildcard.
+    """
     frontier: list[tuple[tuple[str, ...], object, object]] = [((), value, value)]
     for name, many in _steps(path):
         frontier = [
@@ -19,7 +22,7 @@ def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, ob
 
 
 def path_matches(path: str, steps: tuple[str, ...]) -> bool:
-    """Whether a path with wildcards includes the place at ``steps``. The step to a list item is ``[0]``."""
+    """Whether a path with wildcards covers the field at ``steps``. The step to a list item is ``[0]``."""
     names = [*_steps(path)]
     return len(names) == len(steps) and all(
         step == name or (many and step.startswith("[") == (name == "[]"))

@@ -24,7 +24,10 @@ def _made(*sites: Site, filled: str = "", inherits: bool = False) -> Layout:
 
 
 def _bare(path: str, labels: _Labels = (), replicas: str | None = None) -> Site:
-    """Return the site of constraints in the mapping at ``path``, outside any pod template."""
+    """Return the path and pod facts of constraints outside any pod template.
+
+    ``path`` is the mapping with the constraints.
+    """
     return Site("", replicas, f"{path}.{CONSTRAINTS}", labels)
 
 
@@ -228,7 +231,10 @@ def _prometheus_labels(constraint: OperatorConstraint, labels: Mapping[str, str]
 
 
 def _zone_aware(constraint: OperatorConstraint, labels: Mapping[str, str], siblings: SiblingFields) -> SpreadConstraint:
-    """Fill in the selector if zoneAwareness is on. The operator itself chooses the key."""
+    """Fill in the selector of a pod if the operator's zoneAwareness is on.
+
+    The operator itself chooses the topology key.
+    """
     selector = constraint.selector
     if siblings.zone_awareness is None or has_conditions(selector):
         return constraint

@@ -328,7 +328,10 @@ def _decode_bare(found: object, path: tuple[str, ...]) -> PodTemplate:
 
 
 def _operated(template: PodTemplate, site: Site, layout: Layout, meta: ObjectMeta, entry: object) -> PodTemplate:
-    """Return the known part of an operator's pods: labels and completed constraints."""
+    """Return the pod template of an operator's custom resource, as far as it is known.
+
+    The template has the pods' labels and the constraints, with fields added by the operator.
+    """
     given = {key: text.replace("{name}", meta.name) for key, text in site.labels}
     labels = {**given, **((meta.labels or {}) if layout.inherits else {}), **template.labels}
     constraints: tuple[SpreadConstraint, ...] = template.pod_spec.constraints
@@ -347,10 +350,10 @@ def _operated(template: PodTemplate, site: Site, layout: Layout, meta: ObjectMet
 
 
 def _decode_template(template: object, path: tuple[str, ...]) -> PodTemplate:
-    """Decode a template inside a custom resource.
+    """Decode a pod template inside a custom resource.
 
-    If another field has the wrong type, read only labels, annotations and constraints. The operator may accept the
-    template.
+    If a field has the wrong type, read only the template's labels, annotations and constraints. The resource's operator
+    may accept the other fields.
     """
     try:
         return converted(template, PodTemplate)

@@ -36,15 +36,15 @@ _VALUE = re.compile(r"\[\d+\]\.labelSelector\.matchExpressions\[(\d+)\]")
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """An error about a future pod.
+    """An error of kube-apiserver about a future pod of a workload.
 
     Attributes:
         error: The error, with the pod's paths.
         path: The path of the cause in the workload.
         index: The constraint's index. None for other errors.
         term: The pod affinity term. None for other errors.
-        late: Whether nothing else reports the cause, because kube-apiserver accepts the workload and other rules are
-            silent.
+        late: Whether only the pod's creation fails. kube-apiserver accepts the workload, and no other rule reports the
+            cause.
     """
 
     error: FieldError

@@ -21,10 +21,12 @@ def surge_of(strategy: Strategy | None, replicas: int) -> int:
 
 
 def unavailable_of(strategy: Strategy | None, replicas: int) -> int:
-    """Return how many pods may be missing during a rolling update. With Recreate, all of them.
+    """Return how many pods may be missing during a rolling update.
 
-    Source: deployment/util/deployment_util.go ``ResolveFenceposts``: a percentage of maxUnavailable rounds down, and is
-    1 where both are 0.
+    With Recreate, all pods may be missing.
+
+    Source: deployment/util/deployment_util.go ``ResolveFenceposts``: a percentage of maxUnavailable rounds down. If
+        maxUnavailable and maxSurge are both 0, maxUnavailable is 1.
     """
     if strategy is not None and strategy.type == "Recreate":
         return replicas

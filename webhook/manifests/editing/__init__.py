@@ -1,1 +1,1 @@
-"""Edit files without changing any other byte, and prove it."""
+"""Edit files without changing any other byte, and verify this before writing."""

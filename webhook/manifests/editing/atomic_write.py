@@ -23,11 +23,13 @@ def written(file: File, after: bytes) -> InputFault | None:
 
 
 def replace_file(name: str, before: bytes, after: bytes) -> None:
-    """Replace the file's content if it is still ``before``. Mode, owner and links to the file stay.
+    """Replace the file's content if it is still ``before``.
+
+    Mode, owner and links to the file stay.
 
     Raises:
-        OSError: The file is unchanged. Read-only files are refused even in a writable folder, and links to files
-            outside the link's folder.
+        OSError: The file keeps its content. Reasons: a changed file, a special file, a link to outside the link's
+            folder, or a read-only file, even in a writable folder.
     """
     path = Path(os.path.realpath(name))
     if leads_out(name) or not path.is_relative_to(os.path.realpath(Path(name).parent)):

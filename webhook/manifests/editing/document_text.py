@@ -25,14 +25,14 @@ class TextEdit(Struct, frozen=True):
 
 
 class Text(Struct, frozen=True):
-    """The text of a manifest's document.
+    """The text of a YAML or JSON document in a file.
 
     Attributes:
-        text: Its characters, which all positions here count.
-        root: Its tree.
-        json: Whether it is JSON.
-        start: Where it begins in the file, in bytes.
-        mark: A byte order mark before it.
+        text: The characters. Positions are character indexes in this text.
+        root: The tree of the parsed values.
+        json: Whether the document is JSON.
+        start: The document's first byte in the file.
+        mark: The byte order mark before the document.
     """
 
     text: str
@@ -98,14 +98,14 @@ def column(text: str, index: int) -> int:
 
 
 def line_end(text: str, index: int) -> int:
-    """The end of a character's line."""
+    """Return the index of the end of the line that contains the character at ``index``."""
     end = text.find("\n", index)
     end = len(text) if end < 0 else end
     return end - 1 if text[end - 1] == "\r" else end
 
 
 def line_break(text: str, end: int) -> str:
-    """The line break at this position. A last line without one uses the line break above it."""
+    """The line break at this position. A last line without a break uses the previous line's break."""
     if end >= len(text) - 1:
         end = max(text.rfind("\n", 0, end) - 1, 0)
     return "\r\n" if text.startswith("\r\n", end) else "\n"

@@ -23,7 +23,8 @@ class ObjectChange(Struct, frozen=True):
 
     Attributes:
         number: The object's index in the file.
-        after: The object's new value.
+        after: The object's JSON value after the change.
+        edits: The edits of the file's text.
     """
 
     number: int
@@ -32,7 +33,10 @@ class ObjectChange(Struct, frozen=True):
 
 
 def proven(file: File, content: Content, changes: Sequence[ObjectChange]) -> list[ObjectChange]:
-    """Return the changes with the intended result. Empty if they work alone but not together."""
+    """Return the changes with the intended result in the file.
+
+    Empty if the changes work in turn but not together.
+    """
     kept = _holding(file, content, changes)
     return kept if len(kept) == len(changes) or _holds(file, content, kept) else []
 
@@ -47,7 +51,7 @@ def edited(data: bytes, changes: Sequence[ObjectChange]) -> bytes:
 
 
 def in_text_order(changes: Sequence[ObjectChange]) -> list[TextEdit]:
-    """The edits in the order of the text."""
+    """Return the edits of all changes, sorted by their position in the file."""
     return sorted((edit for change in changes for edit in change.edits), key=lambda edit: edit.start)
 
 
@@ -57,7 +61,10 @@ def value_of(manifest: Manifest) -> Json:
 
 
 def _holding(file: File, content: Content, changes: Sequence[ObjectChange]) -> list[ObjectChange]:
-    """Return all changes if they hold. Otherwise bisect, which finds a wrong change in few readings."""
+    """Return the changes confirmed by rereading the edited text.
+
+    If all changes together fail, each half is tested separately. So few readings find a wrong change.
+    """
     if not changes or _holds(file, content, changes):
         return [*changes]
     half = len(changes) // 2
@@ -65,7 +72,10 @@ def _holding(file: File, content: Content, changes: Sequence[ObjectChange]) -> l
 
 
 def _holds(file: File, content: Content, changes: Sequence[ObjectChange]) -> bool:
-    """Whether the edited text, read again, has the same objects and faults, except for the changes."""
+    """Whether the edited file has the same objects and faults as before the edits.
+
+    Changed objects must have their new value. The edited text is parsed again for this check.
+    """
     by_number = {change.number: change for change in changes}
     again = [*read_manifests(file.name, edited(file.data, changes))]
     if len(again) != len(content):
@@ -85,7 +95,10 @@ def _same(before: Manifest | InputFault, after: Manifest | InputFault, change: O
 
 
 class _Piece(Struct, frozen=True):
-    """The original bytes from ``start`` to before ``end``, or new ``text`` with ``start`` and ``end`` at 0."""
+    """A piece of an edited file: a range of the original bytes, or new text.
+
+    Original bytes go from ``start`` to before ``end``. For new text, both are 0.
+    """
 
     start: int
     end: int
@@ -96,7 +109,7 @@ class _Piece(Struct, frozen=True):
         return self.end - self.start if self.text is None else len(self.text)
 
     def part(self, first: int, last: int) -> "_Piece":
-        """A part of its bytes. Positions count from the piece's start."""
+        """Return the bytes ``first`` to ``last`` of this piece. Positions count from its start."""
         if self.text is None:
             return _Piece(self.start + first, self.start + last)
         return _Piece(0, 0, self.text[first:last])

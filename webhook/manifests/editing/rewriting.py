@@ -1,8 +1,9 @@
-"""Turn new values of an object into edits of its text, and keep every other byte: comments, order, quotes.
+"""Turn new values of an object into edits of its YAML text.
 
-A value is replaced in place. A field or item is added after the last one or removed with its line. Fields can be
-renamed. Other changes are refused with the reason: anchors, aliases, tags, and comments inside removed text. Callers
-read the result again (`proven_edits`), so a missing refusal cannot break a file.
+Every other byte stays: comments, order and quotes. A value is replaced in place. A field or item is added after the
+last one, or removed with its line. Fields can be renamed. The module refuses edits of anchors, aliases, tags, and
+comments inside removed text, with the reason. Callers check each edited file again (`proven_edits`), so a wrong edit
+cannot break a file.
 """
 
 import json
@@ -42,7 +43,10 @@ class _Replacement(Struct, frozen=True):
 
 
 class _Member(Struct, frozen=True):
-    """A field of a mapping in the text. ``end`` is the end of its value."""
+    """A field of a YAML mapping, with its position in the manifest's text.
+
+    ``end`` is the offset of the end of the field's value.
+    """
 
     name: str
     key: Span
@@ -80,7 +84,7 @@ def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> lis
 
 
 def _joined(text: str, changes: Sequence[_Replacement]) -> list[_Replacement]:
-    """Sort the changes by position. An added line takes the place of a line removed right before it."""
+    """Sort the replacements by position. Merge an inserted line with the removal of the line right before it."""
     joined: list[_Replacement] = []
     for change in changes:
         last = joined[-1] if joined else None
@@ -98,7 +102,7 @@ def _joined(text: str, changes: Sequence[_Replacement]) -> list[_Replacement]:
 
 
 def _changes(page: Text, node: ValuePosition, before: Json, after: Json) -> Iterator[_Replacement]:
-    """The changes from one value to the other."""
+    """Yield the text replacements from one value to the other."""
     if _alike(before, after):
         return
     if isinstance(before, Mapping) and _has_place_for(after, node, before):
@@ -110,7 +114,7 @@ def _changes(page: Text, node: ValuePosition, before: Json, after: Json) -> Iter
 
 
 def _has_place_for(after: Json, node: ValuePosition, before: Json) -> bool:
-    """Whether the value can be changed part by part, and need not be replaced as a whole."""
+    """Whether the mapping or list can be edited entry by entry instead of replaced as a whole."""
     if isinstance(before, Mapping):
         return isinstance(after, Mapping) and node.fields is not None
     if isinstance(before, list):
@@ -160,12 +164,12 @@ def _in_mapping(
 
 
 def _goes(before: Json, after: Json) -> bool:
-    """Whether a value is removed, or everything in it."""
+    """Whether the whole value is removed, or all items of the list."""
     return after is GONE or (isinstance(after, list) and bool(before) and all(item is GONE for item in after))
 
 
 def _in_member(page: Text, node: ValuePosition, member: _Member, before: Json, after: Json) -> Iterator[_Replacement]:
-    """The changes in the value of one field."""
+    """Yield the text replacements that change the value of a field."""
     _check_own(page.text, node, member.key, member.node)
     beside = "\n" not in page.text[member.key.end : member.node.start]
     if member.node.start < member.node.end and (beside or page.json or _has_place_for(after, member.node, before)):
@@ -191,7 +195,10 @@ def _is_list_of_mappings(value: Json) -> bool:
 
 
 def _field_lines(page: Text, node: ValuePosition, name: str, value: Json) -> list[str]:
-    """Write a new field of a block mapping on one line. A list of mappings follows the author's style."""
+    """Return the lines of a new field in a block mapping.
+
+    A list of mappings has a line for each field, with the file's list indentation. Any other value is on one line.
+    """
     if _is_list_of_mappings(value):
         return [*block_lines({name: value}, indent=list_indent(page.text, node))]
     return [one_field(name, value)]
@@ -215,7 +222,7 @@ def _member(members: Mapping[str, _Member], name: str) -> _Member:
 
 
 def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition) -> None:
-    """Refuse a shared value, and a value with an anchor, a tag or a block scalar."""
+    """Raise UneditableError for a shared value. Also for a value with an anchor, a tag or a block scalar."""
     if not (parent.start <= key.start and key.end <= node.start and node.end <= parent.end):
         raise UneditableError("the value comes from an alias or a merge key")
     for place in (parent, node):
@@ -224,7 +231,10 @@ def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition)
 
 
 def _end(page: Text, node: ValuePosition) -> int:
-    """The position after a value's last character. libyaml ends a block at the start of the next token."""
+    """Return the index after a value's last character.
+
+    libyaml would end a block only at the start of the next token.
+    """
     if node.start == node.end or _is_flow(page, node) or (node.fields is None and node.items is None):
         text = page.text[node.start : node.end]
         # With ``+``, the empty lines at the end of a block of text are part of it.
@@ -253,7 +263,7 @@ def _separator(page: Text, node: ValuePosition, first: int) -> str:
 
 
 def _check_plain(text: str) -> None:
-    """Refuse to remove text with a comment, an anchor, an alias or a tag."""
+    """Raise UneditableError if the replaced text has a comment, an anchor, an alias or a tag."""
     if _COMMENT.search(text):
         raise UneditableError("the replaced text contains a comment")
     if _SHARED.search(text):
@@ -263,7 +273,10 @@ def _check_plain(text: str) -> None:
 def _in_brackets(
     page: Text, spans: Sequence[tuple[int, int]], removed: Collection[int], added: str
 ) -> Iterator[_Replacement]:
-    """Remove entries in brackets, each with a comma, and add new ones after the last remaining entry."""
+    """Yield the replacements for a flow-style list or mapping, written in brackets.
+
+    Each removed entry takes its comma along. The ``added`` text follows the last remaining entry.
+    """
     last = len(spans) - 1
     # Entries after the last remaining one take their commas along.
     while last in removed:
@@ -314,7 +327,7 @@ def _check_no_comment(text: str) -> None:
 
 
 def _whole_lines(text: str, end: int) -> int:
-    """The start of the next line. Only a comment may precede it."""
+    """Return the position of the next line. Raises UneditableError if text precedes it, except a comment."""
     rest = re.compile(r"[ \t]*(?:[ \t]#[^\n]*)?\r?(?:\n|$)").match(text, end)
     if rest is None:
         raise UneditableError("the line contains other text")
@@ -372,7 +385,7 @@ def _with_items(page: Text, node: ValuePosition, new: Sequence[Json]) -> _Replac
 
 
 def _written(page: Text, value: Json, near: ValuePosition) -> str:
-    """Write a value on one line. JSON follows the spacing of a nearby node."""
+    """Write a value on a single line. JSON uses the same spaces after colons and commas as the value at ``near``."""
     if not page.json:
         return flow(value)
     spaced = ": " in page.text[near.start : near.end] or "\n" in page.text[near.start : near.end]

@@ -84,7 +84,7 @@ def _changes(data: bytes, lines: Sequence[bytes], edits: Sequence[TextEdit]) -> 
 
 
 def _trimmed(first: int, old: Sequence[bytes], new: Sequence[bytes]) -> _LineChange:
-    """The change without equal lines at its start and its end."""
+    """Return the change of lines, without equal lines at its start and end."""
     same = 0
     while same < min(len(old), len(new)) and old[same] == new[same]:
         same += 1

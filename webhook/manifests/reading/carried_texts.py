@@ -1,7 +1,7 @@
-"""Notes about unread constraints inside objects: in texts, in chart values, and in PodGroups.
+"""Write notes about unchecked constraints in strings, chart values and PodGroups.
 
-Their effect depends on the reader. Argo CD and Flux pass values to Helm. Argo Workflows and kustomize patch other
-objects. kubectl may apply the text of a ConfigMap.
+The effect of these constraints depends on the tool reading the object. Argo CD and Flux pass values to Helm. Argo
+Workflows and kustomize patch other objects. A user may apply the text of a ConfigMap with kubectl.
 """
 
 import re
@@ -81,7 +81,7 @@ def _of_pod_groups(manifest: Manifest) -> Iterator[InputFault]:
 
 
 def _keyed(value: Json, steps: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The steps to each non-empty field with a PodGroup's topology constraints."""
+    """Yield the path of each non-empty field with a PodGroup's topology constraints."""
     if isinstance(value, list):
         value = {f"[{index}]": each for index, each in enumerate(value)}
     for key, each in value.items() if isinstance(value, dict) else ():
@@ -92,7 +92,10 @@ def _keyed(value: Json, steps: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _field(steps: tuple[str, ...], kind: str) -> str:
-    """The field's name in a note. The author's own keys are left out, so that equal notes share a line."""
+    """Return the name of the field for a note about a text that contains constraints.
+
+    Keys chosen by the author are left out, so equal notes share a line.
+    """
     if kind in _DATA:
         return steps[0]
     top = ("values", _POLICY_PATCH)
@@ -101,7 +104,7 @@ def _field(steps: tuple[str, ...], kind: str) -> str:
 
 
 def with_values(manifest: Manifest) -> bytes | Mapping[str, Json]:
-    """The object with chart values parsed from text. Unreadable text stays."""
+    """Return the object, with chart values parsed from their YAML text. Unreadable values remain text."""
     if not holds_chart_values(manifest.api_version, manifest.kind) or not may_hold_constraints(manifest.json_text):
         return manifest.value
     value = _parsed(manifest.value)
@@ -126,7 +129,10 @@ def _parsed(given: bytes | Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def _held(value: Json, steps: tuple[str, ...], below: str) -> Iterator[tuple[str, ...]]:
-    """The steps to each text with constraints, and to each constraint list below a field named like ``below``."""
+    """Yield the path of each string with constraints in it.
+
+    With ``below``, also yield the path of each constraint list under a field with ``below`` in its name.
+    """
     if isinstance(value, str):
         if in_text(value):
             yield steps

@@ -51,15 +51,15 @@ class InputFault(Struct, frozen=True, kw_only=True):
 
 
 class InputDocument(Struct, frozen=True, kw_only=True):
-    """One document of a file.
+    """A YAML or JSON document of a file.
 
     Attributes:
-        line: The line of its first character in the file, from 1.
-        column: The column of its first character, from 0.
+        line: The line of the document's first character in the file, from 1.
+        column: The column of the document's first character, from 0.
         json: Whether the text is exactly one JSON value.
-        malformed: Why a text that starts with a brace is not JSON.
-        comments: The last 16 KiB of lines before its content, including those of preceding empty documents.
-        is_patch: Whether a kustomization patches with it. Then it needs no apiVersion.
+        malformed: Why a text starting with a brace is not JSON.
+        comments: The last 16 KiB of lines before the document's content, including those of preceding empty documents.
+        is_patch: Whether a kustomization uses the document as a patch. A patch needs no apiVersion.
     """
 
     file: str
@@ -128,10 +128,12 @@ def split(file: str, data: bytes) -> Iterator[InputDocument | InputFault]:
 
 
 def _chunk(whole: InputDocument) -> Generator[InputDocument | InputFault, None, bytes]:
-    """Split the text between two separators: a YAML document, JSON objects in a row, or only comments.
+    """Yield the documents between two YAML separators.
+
+    They are one YAML document, or several JSON objects.
 
     Returns:
-        The comments of the next document.
+        The comments, if there are only comments. They belong to the next document.
     """
     leading = _LEADING.match(whole.text)
     above = leading[0] if leading else b""

@@ -45,14 +45,17 @@ _PLAIN = ("skipped: ", "not a Kubernetes object: ")  # how messages begin that q
 
 
 class File(Struct, frozen=True):
-    """A file: its name as given or found, its bytes, and whether it is behind a link in the working folder."""
+    """A file: name, bytes, and whether its path follows a link inside the working folder."""
 
     name: str
     data: bytes
     linked: bool = False
 
     def unquoted(self, fault: InputFault) -> InputFault:
-        """The fault, without text of a file behind a link. The link's author may not be allowed to read the file."""
+        """Return the fault, without text quoted from a linked file.
+
+        The link's author may not be allowed to read this file.
+        """
         quotes = self.linked and not fault.message.startswith(_PLAIN)
         return structs.replace(fault, message=_UNQUOTED) if quotes else fault
 
@@ -63,9 +66,10 @@ def leads_out(path: str, top: str = "") -> bool:
 
 
 def _by_links(path: str, top: str) -> tuple[bool, bool]:
-    """Whether the path follows a link inside the working folder or inside ``top``, and whether the link leads out.
+    """Whether a link is on the path, and whether the link leaves both folders.
 
-    Links elsewhere belong to the user. A link replaced during the run goes unnoticed.
+    The folders are the working folder and ``top``. Symbolic links in other folders are ignored. A link replaced during
+    the run goes unnoticed.
     """
     folders = tuple(map(Path, map(os.path.realpath, (".", top))))
     # Not normalised: `link/..` is above the link's target.
@@ -159,7 +163,7 @@ def _walk(top: str, ignore: tuple[str, ...]) -> Iterator[str | InputFault]:
 
 
 def _hidden(path: str, ignore: tuple[str, ...]) -> Iterator[InputFault]:
-    """A note for each unread hidden file with constraints."""
+    """Yield a warning for each hidden file with constraints, because hidden files are not read."""
     if Path(path).is_dir() and Path(path).is_symlink():
         return
     below = (f"{directory}/{name}" for directory, _, names in os.walk(path) for name in sorted(names))

@@ -91,11 +91,11 @@ def _index(event: Event | None) -> int:
 
 
 class _Anchor:
-    """An anchored node.
+    """A YAML node with an anchor.
 
     Attributes:
-        complete: Set at the node's end.
-        weight: Its number of decode operations in go-yaml.
+        complete: Whether the end of the YAML node has been read.
+        weight: The number of decode operations for the YAML node in go-yaml.
         size: The characters of its scalars, including those of aliases.
     """
 
@@ -109,7 +109,7 @@ class _Anchor:
 
 
 class _Key(Enum):
-    """The state of an open node without a current key."""
+    """The expected YAML event in an open sequence or mapping without a current key."""
 
     ITEM = 0  # in a sequence
     NEXT = 1  # in a mapping, before a key
@@ -117,7 +117,10 @@ class _Key(Enum):
 
 
 class _OpenNode:
-    """An unfinished mapping or sequence. ``key`` is the current key, or the node's state."""
+    """An unfinished YAML mapping or sequence.
+
+    ``key`` is the current key. Without a key, it is the next expected event (`_Key`).
+    """
 
     __slots__ = ("anchor", "decoded", "flow", "key", "merged", "size", "value")
 
@@ -132,10 +135,11 @@ class _OpenNode:
 
 
 class _DocumentBuilder:
-    """Builds the value of one document from its events, without recursion.
+    """Builds the value of a YAML document from parser events, without recursion.
 
-    ``_decoded`` counts go-yaml's decode operations. Its limit on aliases is a share of them. ``_size`` counts the
-    characters of scalars, with aliases counted each time. The JSON of the value has about this length.
+    ``_decoded`` counts go-yaml's decode operations. go-yaml limits the share of these operations caused by aliases.
+    ``_size`` counts the characters of scalars, including every use of an alias. The value as JSON has about this
+    length.
     """
 
     def __init__(self, text: bytes) -> None:
@@ -150,7 +154,7 @@ class _DocumentBuilder:
         self._size_from_aliases = 0
 
     def read(self) -> YamlValue:
-        """Read to the end of the stream."""
+        """Parse the YAML document, and return its value."""
         next_event = self._parser.get_event
         handlers: dict[type, Callable[[Any], None]] = {
             ScalarEvent: self._scalar,

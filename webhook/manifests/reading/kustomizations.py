@@ -1,7 +1,7 @@
-"""Kustomizations: the files they patch, the patches in their text, and whether they build from local files alone.
+"""Read kustomizations: patched files, inline patches, and if builds are local.
 
 Source: kustomize api/types/kustomization.go ``Kustomization``; api/loader/fileloader.go ``IsRemoteFile``; RFC 6901
-(pointers) and 6902 (operations).
+    (pointers) and 6902 (operations).
 """
 
 import os
@@ -36,7 +36,10 @@ def kustomization_in(directory: Path) -> Path | None:
 
 
 def why_not_built(directory: Path) -> str:
-    """Why a build needs more than local files and kustomize's own generators. Empty if it does not."""
+    """Return why evenspread cannot build a kustomization. Empty if it can.
+
+    A build may use only local files and kustomize's own generators.
+    """
     pending, seen = [directory], set[str]()
     while pending:
         base = pending.pop()
@@ -97,7 +100,7 @@ def _patches_in(directory: Path) -> tuple[tuple[str, TypeMeta | None], ...]:
 
 
 def target_of(patch: Mapping[str, Json]) -> TypeMeta | None:
-    """The target's type in an entry of ``patches``."""
+    """Return the type of the patched objects in an entry of a kustomization's ``patches``."""
     target = patch.get("target")
     kind = target.get("kind") if isinstance(target, Mapping) else None
     if not isinstance(kind, str) or not isinstance(target, Mapping):
@@ -126,7 +129,10 @@ def _dicts(value: Mapping[str, Json], name: str) -> Iterator[Mapping[str, Json]]
 
 
 def _entries(value: Mapping[str, Json]) -> Iterator[str]:
-    """Every entry that is a path. Entries with several lines are inline text."""
+    """Yield every path among the entries of a kustomization.
+
+    Entries with several lines are inline text, and are skipped.
+    """
     for name in _ENTRIES:
         yield from (entry for entry in _list(value, name) if isinstance(entry, str) and "\n" not in entry)
 
@@ -182,7 +188,10 @@ def inline_patches(file: File) -> Iterator[tuple[Manifest | InputFault, TypeMeta
 
 
 def _alone(text: str, node: ValuePosition, value: str) -> str:
-    """The file with all but one scalar blanked out, to keep positions. Empty if the scalar has escapes."""
+    """Return the file's text up to the end of a scalar, blanked before the scalar.
+
+    So positions in the scalar equal positions in the file. Empty if the scalar is written with escapes.
+    """
     start, end = node.start, node.end
     if text[start : start + 1] in {"|", ">"}:
         start = text.find("\n", start) + 1

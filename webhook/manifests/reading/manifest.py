@@ -101,7 +101,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
     @property
     def source(self) -> str:
-        """Its Helm template. Empty if unknown."""
+        """The path of the document's Helm template. Empty if unknown."""
         return self.document.source
 
     @property
@@ -120,7 +120,10 @@ class Manifest(Struct, frozen=True, kw_only=True):
         return InputFault(file=self.file, message=message, line=place.line, column=place.column, fatal=fatal)
 
     def without_text(self) -> "Manifest":
-        """The same without its content, for reports: a run with many findings must not keep all of its input."""
+        """Return a copy of the manifest without its content, for reports.
+
+        A run with many findings must not keep all of its input in memory.
+        """
         return structs.replace(self, value=b"", locate=_nowhere, document=structs.replace(self.document, text=b""))
 
     @property
@@ -156,11 +159,11 @@ def read_manifests(  # noqa: PLR0913 one parameter a choice
     values: bool = False,
     is_patch: bool = False,
 ) -> Iterator[Manifest | InputFault]:
-    """Yield every object and every fault of a file, in the order of the text.
+    """Yield every object and every fault of a file, in the order of the file.
 
     Args:
         file: The file's name in messages.
-        data: Its bytes.
+        data: The file's bytes.
         duplicates: Report duplicate keys in JSON too. This takes longer than reading the JSON.
         having: Skip documents without any of these words.
         values: After the note about a file of a chart's values, yield the values as an object of kind `VALUES_KIND`.
@@ -214,7 +217,7 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
 
 
 def _values(document: InputDocument, value: Json, *, is_asked: bool) -> Iterator[Manifest]:
-    """Values of a chart as an object, if they may have constraints under any name."""
+    """Yield a Helm values file as one manifest, if its text may contain constraints under any key."""
     if is_asked and isinstance(value, dict) and may_hold_constraints(document.text):
         head = _Head("", VALUES_KIND, {"name": PurePath(document.file).name})
         value = {**value, "apiVersion": "", "kind": VALUES_KIND}
@@ -222,7 +225,10 @@ def _values(document: InputDocument, value: Json, *, is_asked: bool) -> Iterator
 
 
 def _definition(document: InputDocument) -> Manifest | None:
-    """The head of a CustomResourceDefinition, without parsing the rest. None for any other document."""
+    """Read only apiVersion, kind and name of a CustomResourceDefinition.
+
+    The rest is not parsed. None for any other document.
+    """
     if _CRD[1].encode() not in document.text:
         return None
     stated = [(key.decode(), value.decode("utf-8", "replace")) for key, value in _TYPES.findall(document.text)]
@@ -236,7 +242,10 @@ def _definition(document: InputDocument) -> Manifest | None:
 
 
 def _twice(document: InputDocument, key: str, index: int, hint: str = "", *, foreign: bool = False) -> InputFault:
-    """The fault of a duplicate key. It is an error if the lost value could be an object or constraints."""
+    """Return the fault for a duplicate YAML key.
+
+    The fault is fatal if the key can hold an object or constraints, for example ``spec``.
+    """
     message = f"duplicate key {key!r:.80}: kubectl takes the last one, kustomize and Flux refuse it{hint}"
     return document.fault(message, index, fatal=key in _DECISIVE, foreign=foreign)
 
@@ -248,7 +257,7 @@ def _objects(
     locate: Callable[[str], FieldPosition],
     outer: _Head | None = None,
 ) -> Iterator[Manifest | InputFault]:
-    """The object, or the objects in its list. ``outer`` is the list around it."""
+    """Yield the object in ``value``, or each object of a List. ``outer`` is the List containing the value, if any."""
 
     def fault(message: str, *, foreign: bool = False, fatal: bool = True) -> InputFault:
         if not prefix:
@@ -377,7 +386,9 @@ def _is_list(head: _Head, items: Json) -> bool:
 
 
 def _inherit(head: _Head, outer: _Head) -> _Head:
-    """The head of an item, with the type of its list (``DeploymentList``) if the item states none.
+    """Return the type and metadata of a list item.
+
+    An item without apiVersion and kind has the type of its list, such as ``DeploymentList``.
 
     Source: apimachinery unstructured ``unstructuredJSONScheme.decodeToList``.
     """
@@ -414,7 +425,7 @@ def _broken_operation(document: InputDocument, value: Json) -> str:
 
 
 def _missing(api_version: Json, kind: Json) -> str:
-    """Why this is not an API object. Empty for an API object."""
+    """Return why a document is not an API object: its missing fields. Empty for an API object."""
     fields = {"apiVersion": api_version, "kind": kind}
     absent = [name for name, value in fields.items() if not (isinstance(value, str) and value)]
     return f"not a Kubernetes object: it has no {' and no '.join(absent)}" if absent else ""

@@ -1,6 +1,7 @@
-"""Classify files without manifests: their type, and whether a chart's templates use a value.
+"""Classify files without manifests.
 
-All of them get a note.
+Return the file's type, or whether a chart's templates use a value. The command line prints a note for each of these
+files.
 """
 
 import re
@@ -55,7 +56,7 @@ def claims(value: Mapping[str, Json]) -> bool:
 
 
 def why_passed_over(file: str, value: Json) -> str:
-    """The note about another kind of document, such as Helm values. Empty for a manifest."""
+    """Return the note why a document is skipped, for example "Helm values". Empty for a manifest."""
     if not isinstance(value, dict):
         return ""
     kind, version = value.get("kind"), value.get("apiVersion")
@@ -81,7 +82,10 @@ def in_text(text: str) -> bool:
 
 
 def passed_constraints(value: Json) -> str:
-    """The last words of a note about a skipped value with constraints. Empty for a value without any."""
+    """Return the end of a note about a skipped YAML value with unchecked constraints.
+
+    Empty for a value without constraints.
+    """
     return f"; its {CONSTRAINTS} were not checked" if _has_constraints(value) else ""
 
 
@@ -90,7 +94,10 @@ def _note(what: str, value: Json) -> str:
 
 
 def _is_compose(services: Json) -> bool:
-    """Source: compose-spec schema/compose-spec.json ``service``: an image, or what to build or extend."""
+    """Whether some service has the field ``image``, ``build`` or ``extends``.
+
+    Source: compose-spec schema/compose-spec.json ``service``.
+    """
     return isinstance(services, dict) and any(
         isinstance(service, dict) and not _OF_SERVICES.isdisjoint(service) for service in services.values()
     )

@@ -37,7 +37,9 @@ class Span(Struct, frozen=True):
 
 
 class ValuePosition(Struct):
-    """A value in the text. Mutable only while building the tree.
+    """The position of a value in the manifest's text, as a tree.
+
+    Mutable only while the tree is built.
 
     Attributes:
         fields: The fields of a mapping by key, each with the key's span.
@@ -62,10 +64,11 @@ def find(root: ValuePosition, path: str) -> Span:
 
 
 def follow(root: ValuePosition, path: str) -> Iterator[tuple[Span, ValuePosition, str]]:
-    """The existing nodes on the way to the field at a path.
+    """Yield the existing YAML nodes from the root down to the field at a path.
 
     Returns:
-        For each node: its key (the start of an item), the node, and the rest of the path.
+        For each YAML node: the position of its key (or of the start of a list item), the node, and the rest of the
+            path.
     """
     node, rest = root, path
     while rest:
@@ -91,7 +94,7 @@ def _longest_field(node: ValuePosition, rest: str) -> str | None:
 
 
 class _Tree:
-    """Builds the tree from nodes in the order of the text, without recursion."""
+    """Builds the tree of positions from YAML nodes in the order of the text, without recursion."""
 
     def __init__(self, *, merges: bool) -> None:
         self.root = ValuePosition(0, 0)
@@ -113,7 +116,10 @@ class _Tree:
         self.put(node, "", node.start, end)
 
     def scalar(self, text: str, start: int, end: int) -> None:
-        """Put a scalar: as the next key of a mapping (the most frequent case, and it needs no node), or as a value."""
+        """Add a scalar to the tree: as the next key of a mapping, or as a value.
+
+        A key is the most frequent case, and needs no node.
+        """
         if self._keys and self._keys[-1] is None and self._open[-1].fields is not None:
             self._keys[-1] = (text, Span(start, end))
         else:
@@ -144,7 +150,10 @@ class _Tree:
 
 
 def yaml_tree(text: bytes) -> ValuePosition:
-    """Build the tree of a YAML document. `go_yaml` has read it before without a fault."""
+    """Build the tree of a YAML document with the position of each value.
+
+    `go_yaml` must have parsed the document without an error.
+    """
     tree = _Tree(merges=True)
     anchors: dict[str, ValuePosition] = {}
     next_event: Callable[[], Any] = CParser(text).get_event  # Any: which fields an event has depends on its type

@@ -1,7 +1,7 @@
 """Explain why a document is neither JSON nor YAML.
 
-A text *claims* to be a Kubernetes object if it has an apiVersion and a kind. Only an unreadable claim is an input
-error. Other files of a repository get a note.
+A text *claims* to be a Kubernetes object if it has an apiVersion and a kind. If such a text is unreadable, the fault is
+an error. Any other unreadable text of a repository gets a note.
 """
 
 import re
@@ -70,7 +70,10 @@ def _claims_in_text(text: bytes) -> bool:
 
 
 def _is_template(text: str, index: int | None) -> bool:
-    """Whether the YAML at this character is broken by an action of a template, or by a placeholder such as ``%s``."""
+    """Whether a template action or a placeholder such as ``%s`` breaks the YAML.
+
+    ``index`` is the position of the YAML error.
+    """
     if _ACTION_LINE.search(text):
         return True
     at = index or 0

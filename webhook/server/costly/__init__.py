@@ -1,1 +1,4 @@
-"""Processes for costly objects: their pool, a process, and the messages between both."""
+"""Review processes for objects too costly to review in the server process.
+
+The modules have the pool of processes, a process, and the messages between both.
+"""

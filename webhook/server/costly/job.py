@@ -25,7 +25,7 @@ LENGTH = struct.Struct("!Q")
 
 
 class ReviewJob(NamedTuple):
-    """A request of the validating route and its context, without a cluster and without a time limit."""
+    """An AdmissionReview for a review process, and its context. The context has neither the index nor a deadline."""
 
     request: AdmissionRequest
     context: Context
@@ -33,7 +33,7 @@ class ReviewJob(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """The process has started, or has received a job."""
+    """Message of the review process: it has started, or it has received a job."""
 
 
 class Answers(NamedTuple):
@@ -44,13 +44,13 @@ class Answers(NamedTuple):
 
 
 class NodesReference(NamedTuple):
-    """Refers to the last `NewView` with this number. So nodes are sent only after a change."""
+    """Refers to the last `NewView` with this number, so the server sends the nodes only after a change."""
 
     number: int
 
 
 class NewView(NamedTuple):
-    """The start of a new view of the nodes. Lists of its rows (`NodeRow`, or None) follow."""
+    """The first message with a new list of the cluster's nodes. Lists of node rows (`NodeRow` or None) follow."""
 
     number: int
     size: int

@@ -1,10 +1,12 @@
-"""Evaluate costly objects in processes. The event loop answers their queries of the cluster.
+"""Evaluate costly objects in separate processes.
 
-    review reports "costly" -> its turn          -> a process, for half a second of CPU time -> the decision
-                               or BUSY, CROWDED     or killed: TOO_COSTLY, and a new process
+The event loop answers the index queries of these processes.
 
-`turns` orders the waiting objects. An object without a turn in time was BUSY if its own namespace had others waiting,
-else CROWDED.
+    a costly object waits for its turn      -> a process has half a second of CPU time for it -> the decision
+    it gets no turn in time                 -> BUSY or CROWDED
+    it uses up the CPU time                 -> the process is killed and replaced, and the reason is TOO_COSTLY
+
+`turns` orders the waiting objects. The reason is BUSY if other objects of the same namespace waited, else CROWDED.
 """
 
 import asyncio
@@ -106,7 +108,10 @@ class ReviewerPool:
         return Missing.TOO_COSTLY if decision is None else decision
 
     async def _work(self, process: "_Process", job: ReviewJob, caller: Caller) -> Decision | Exception | None:
-        """Return the decision of the process, or None if it ended. Afterwards the process is free or replaced."""
+        """Send a review to a worker process and return its decision.
+
+        None if the process ended. Afterwards the worker process is free again, or has been replaced.
+        """
         usable = False
         began = time.perf_counter()
         try:
@@ -224,7 +229,13 @@ class _Process:
 
 
 async def answers_to(cluster: ReadOnlyIndex, questions: Sequence[IndexQuestion]) -> tuple[int, list[object]]:
-    """Answer queries, a few at a time: an object may query each namespace, and other requests need turns."""
+    """Answer queries on the cluster index in small batches.
+
+    Other requests run between the batches, since an object may query each namespace.
+
+    Returns:
+        The index revision of the answers, or `SEVERAL_REVISIONS`, and the answers.
+    """
     answers, revisions = list[object](), set[int]()
     for start in range(0, len(questions), _QUESTIONS):
         if start:

@@ -64,7 +64,10 @@ class ServerLink:
         self._socket.sendall(pack(message))
 
     def receive(self) -> Any:  # noqa: ANN401 any message of the server
-        """Return the next message, after storing new nodes sent before it. Raises EOFError when the server has gone."""
+        """Return the server's next message. Raises EOFError if the server has gone.
+
+        A message with new nodes is stored, and not returned.
+        """
         message = self._next()
         if not isinstance(message, NewView):
             return message
@@ -82,7 +85,7 @@ class ServerLink:
 
 
 def decide(job: ReviewJob, server: ServerLink) -> Decision:
-    """Return the decision of `review`, with the server's answers."""
+    """Return the decision of `review` for a job. The server process answers the cluster queries."""
     context = replace(job.context, budget=Budget(clock=time.process_time).at_most(_WORK_SECONDS))
 
     def judge(index: ReadOnlyIndex) -> Decision:

@@ -92,12 +92,12 @@ def _read_files(files: tuple[str, ...], selection: ClusterSelection) -> Sequence
 
 
 def _source(read: Sequence[File | InputFault]) -> str:
-    """The name of the input for the page."""
+    """The names of the audited files, as shown on the page."""
     return listed([file.name for file in read if isinstance(file, File)], _MAX_FILES)
 
 
 def _read_live(selection: ClusterSelection, frame: Frame, progress: Progress) -> Sequence[File | InputFault]:
-    """Read a live cluster as a snapshot, so that both have the same findings."""
+    """Read a live cluster as a snapshot. So an audit has the same findings for a cluster and its snapshot."""
     from webhook.cli.live_cluster import open_cluster, reading  # noqa: PLC0415 offline work does without
     from webhook.snapshot.capture import capture  # noqa: PLC0415 as above
 

@@ -224,7 +224,10 @@ def _since(workload: ScannedWorkload) -> str:
 
 
 def _skews(scan: ClusterScan, paint: Paint) -> Iterator[str]:
-    """Yield the constraints above maxSkew: hard ones first, then the most uneven."""
+    """Yield the lines of the table of constraints above maxSkew.
+
+    Hard constraints come first, then the most uneven ones.
+    """
     above = [(workload, skew) for workload in scan.workloads for skew in workload.skews if skew.above]
     if not above:
         return

@@ -52,7 +52,12 @@ Json = Any  # unchecked JSON; core.apiserver.decoding checks types
 
 
 class Addition(Struct, frozen=True, kw_only=True):
-    """The new constraints of a workload. ``number`` is its index in the file, ``path`` that of its pod spec."""
+    """The new constraints of a workload.
+
+    Attributes:
+        number: The index of the workload's object in the file.
+        path: The path of the pod spec in the object.
+    """
 
     manifest: Manifest
     number: int
@@ -67,7 +72,10 @@ class Addition(Struct, frozen=True, kw_only=True):
 
 
 class Amended(Struct, frozen=True, kw_only=True):
-    """A file before and after. Additions and edits are in the order of the text."""
+    """A manifest file with added default constraints.
+
+    Additions and edits are in the order of the text. ``after`` is the edited content.
+    """
 
     file: File
     additions: tuple[Addition, ...]
@@ -76,7 +84,7 @@ class Amended(Struct, frozen=True, kw_only=True):
 
 
 class Amendment(Struct, frozen=True, kw_only=True):
-    """The additions of a run.
+    """The result of adding default constraints to files.
 
     Attributes:
         files: The changed files.
@@ -92,7 +100,10 @@ class Amendment(Struct, frozen=True, kw_only=True):
 
 
 def amend(files: Iterable[File | InputFault], frame: Frame, index: ClusterIndex) -> Amendment:
-    """Add the constraints of injection to every workload. ``index`` gets the other objects of the files."""
+    """Add the policy's default constraints to every workload in the files.
+
+    ``index`` receives the other objects of the files.
+    """
     read: list[tuple[File, list[Manifest | InputFault]]] = []
     faults: list[InputFault] = []
     inputs = [*files]
@@ -198,7 +209,7 @@ def _refusal(addition: Addition, reason: str) -> InputFault:
 
 
 def add_defaults(files: Iterable[File | InputFault], frame: Frame, *, write: bool) -> Exit:
-    """Print the changes as a diff, or write them."""
+    """Add default constraints to the files. Write the files with ``write``, else print the changes as a diff."""
     index = frame.index or ClusterIndex()
     amendment = amend(files, frame, index)
     print_faults(amendment.faults)
@@ -302,7 +313,7 @@ def _findings(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> 
 
 
 def _uncertain_pods(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> int:
-    """The number of the workload's pods, if all fit without hard constraints but maybe not with them. Else 0."""
+    """Return the number of the workload's pods if only its hard constraints may keep a pod from fitting. Else 0."""
     workload = read_workload(value, frame.policy.workloads, api_version=manifest.api_version, kind=manifest.kind)
     if workload is None or frame.index is None:
         return 0

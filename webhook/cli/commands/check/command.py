@@ -144,7 +144,7 @@ def check(  # noqa: PLR0913 one parameter an option
 
 
 def _write_baseline(name: str, examined: RunResult, *, verbose: bool) -> Exit:
-    """Write a baseline, but none of an incomplete run."""
+    """Write the baseline file if the check is complete. Return the exit code."""
     print_faults(examined.faults, verbose=verbose)
     print_failures(examined.failures)
     code = exit_code(examined, None)
@@ -187,7 +187,7 @@ def _check_usage(  # noqa: PLR0913 one parameter an option
 
 
 def _change(files: Iterable[File | InputFault], frame: Frame, chosen: Levels, *, fix: bool, write: bool) -> Exit:
-    """Print the changes as a diff, or write them."""
+    """Fix findings with ``fix``, else add default constraints. Write the files with ``write``, else print a diff."""
     if fix:
         from webhook.cli.commands.check.fix import fix_files  # noqa: PLC0415 each alone is quicker to load
 

@@ -47,11 +47,11 @@ class Mended(Struct, frozen=True):
 
 
 class Mending(Struct, frozen=True):
-    """The fixes of a run.
+    """The fixes of a run of ``check --fix``.
 
     Attributes:
         files: All files, including unchanged ones.
-        refused: Findings whose fix cannot be written into the text, each with the reason.
+        refused: Findings whose fix cannot be written into the manifest's text, each with the reason.
     """
 
     files: tuple[Mended, ...]
@@ -93,7 +93,10 @@ def _mended(file: File, frame: Frame, lowest: Level, refused: list[tuple[Row, st
 
 
 def _unused_ignores(file: File, data: bytes, frame: Frame) -> tuple[list[ObjectChange], tuple[InputFault, ...]]:
-    """The removal of unused ignore comments, and a note about each. Both are empty without a safe removal."""
+    """Return the edits that remove unused ignore comments, with a note a comment.
+
+    Both are empty if the edits cannot be made safely.
+    """
     if not may_have_ignores(data):
         return [], ()
     run, content = CheckRun(), [*read_manifests(file.name, data)]
@@ -118,7 +121,7 @@ class _Offer(Struct, frozen=True):
 
 
 def _fixable(manifest: Manifest, frame: Frame, lowest: Level) -> list[Row]:
-    """The findings of an object with edits."""
+    """Return the object's findings that have edits, with at least the ``lowest`` level."""
     run = CheckRun()
     run.examine(manifest, frame)
     offered = [row for row in run.rows if row.judged.finding.edits and not row.waived]
@@ -128,7 +131,10 @@ def _fixable(manifest: Manifest, frame: Frame, lowest: Level) -> list[Row]:
 def _offer(
     number: int, manifest: Manifest, data: bytes, rows: Sequence[Row], left: list[tuple[Row, str]]
 ) -> _Offer | None:
-    """The compatible and writable fixes of an object. Adds the others to ``left``."""
+    """Return the applicable fixes of an object, without conflicts between them.
+
+    Unwritable fixes are added to ``left``. Conflicting fixes wait for the next round.
+    """
     if not rows:
         return None
     before = value_of(manifest)
@@ -151,7 +157,7 @@ def _offer(
 
 
 def _change(number: int, manifest: Manifest, data: bytes, before: Json, rows: Sequence[Row]) -> ObjectChange:
-    """The change of an object by these fixes.
+    """Return the change of an object after applying the fixes of these findings.
 
     Raises:
         UneditableError: The text cannot be edited.
@@ -246,7 +252,7 @@ def _left(result: RunResult, reasons: Mapping[tuple[str, str, str, str], str], l
 
 
 def _identity(row: Row) -> tuple[str, str, str, str]:
-    """The key of a finding within the run."""
+    """Return the key of a finding, unique in a run: file, object title, rule and path."""
     return row.manifest.file, row.manifest.title, row.judged.finding.rule, row.judged.finding.path
 
 

@@ -1,1 +1,1 @@
-"""``evenspread doctor``: read an installation, then judge it from these facts alone."""
+"""``evenspread doctor``: read an installation, then diagnose it without further requests."""

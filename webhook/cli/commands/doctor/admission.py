@@ -17,7 +17,10 @@ _MAX_MESSAGE_CHARS = 200  # the first sentences of a denial
 
 
 class WriteOutcome(StrEnum):
-    """What happens to writes: reviewed, refused or admitted unreviewed. The page's last line prints the value."""
+    """How evenspread treats writes: reviewed, refused or admitted unreviewed.
+
+    The last line of the doctor's output prints this outcome.
+    """
 
     REVIEWED = "writes are reviewed"
     REFUSED = "writes are refused because the webhook does not answer"
@@ -27,7 +30,7 @@ class WriteOutcome(StrEnum):
 
 
 def write_outcome(facts: InstallationFacts) -> WriteOutcome:
-    """Conclude from the dry run what happens to writes."""
+    """Infer from the dry run how the API server treats writes: reviewed, unreviewed or refused."""
     dry_run, created = facts.dry_run, facts.dry_run.status in {HTTPStatus.OK, HTTPStatus.CREATED}
     policies = {
         at(webhook, "failurePolicy", default="Fail")
@@ -47,7 +50,7 @@ def write_outcome(facts: InstallationFacts) -> WriteOutcome:
 
 
 def admission(facts: InstallationFacts) -> Iterator[Diagnosis]:
-    """Yield the line about the dry run."""
+    """Yield a diagnosis of the dry run: whether the webhook reviewed a test Deployment."""
     dry_run, where = facts.dry_run, "dry run of a Deployment"
     if dry_run.namespace:
         where = f"{where} in namespace {dry_run.namespace}"

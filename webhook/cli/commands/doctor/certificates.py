@@ -1,6 +1,6 @@
-"""Judge the served certificate, its Secret, and the CA in the webhook configurations.
+"""Check the served certificate, its Secret, and the CA of the webhooks.
 
-Renewers replace a certificate after two thirds of its life.
+The CA is the caBundle in the webhook configurations. A certificate is renewed after two thirds of its life.
 """
 
 import base64
@@ -52,7 +52,10 @@ def _bundles(facts: InstallationFacts) -> Iterator[Diagnosis]:
 
 
 def _signing(facts: InstallationFacts) -> Read[bytes]:
-    """The certificate to verify with the bundle: the leaf in the Secret, or evenspread's own CA."""
+    """Return the certificate to compare with each webhook's caBundle.
+
+    This is the serving certificate in the Secret, or else evenspread's own CA. `Unread` if it is missing.
+    """
     if isinstance(facts.tls, Mapping):
         return _value(facts.tls, "tls.crt") or Unread("the Secret has no tls.crt")
     if isinstance(facts.authority, Mapping):
@@ -82,7 +85,10 @@ def _by_cert_manager(facts: InstallationFacts) -> bool:
 
 
 def _bundle_fix(facts: InstallationFacts) -> str:
-    """The command for the source of the CA: cert-manager's injector, evenspread's controller, or Helm."""
+    """Return the command to repair the webhook's caBundle.
+
+    The command restarts cert-manager's injector or evenspread's controller, or runs Helm. The source of the CA decides.
+    """
     if _by_cert_manager(facts):
         return "kubectl -n cert-manager rollout restart deployment/cert-manager-cainjector"
     if option(facts.deployment, "ca-secret"):
@@ -161,7 +167,7 @@ def _late(begins: datetime, ends: datetime, now: datetime, renewal: str = "") ->
 
 
 def _renewer_fault(facts: InstallationFacts) -> str:
-    """cert-manager's complaint about the Certificate. Empty without a complaint."""
+    """Return cert-manager's error about the Certificate. Empty if the Certificate is ready."""
     for condition in at(facts.certificate, "status", "conditions", default=()):
         if at(condition, "type") == "Ready" and at(condition, "status") == "False":
             return f"cert-manager: {at(condition, 'message') or at(condition, 'reason')}"

@@ -1,4 +1,4 @@
-"""``evenspread doctor``: find faults of an installation, and commands against them."""
+"""``evenspread doctor``: find faults of an installation, and commands that fix them."""
 
 import sys
 from collections.abc import Iterator, Sequence

@@ -41,7 +41,7 @@ def controller(facts: InstallationFacts) -> Iterator[Diagnosis]:
 
 
 def _lost(facts: InstallationFacts) -> str:
-    """What fails without a controller. Empty if the webhook does not need one."""
+    """Return a message about the failing function of the webhook without a controller. Empty if no function fails."""
     if option(facts.deployment, "ca-secret"):
         return _CA_LOST
     if "--leave-audit-to-scan" in arguments(facts.deployment):

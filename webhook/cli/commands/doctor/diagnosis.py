@@ -17,15 +17,15 @@ class DiagnosisState(StrEnum):
 
 
 class Diagnosis(Struct, frozen=True):
-    """One line about an installation.
+    """A line of `evenspread doctor` about an installation.
 
     Attributes:
         check: The name of the check.
-        state: Its result.
-        where: The object.
-        what: The finding, as a predicate of ``where``.
-        why: The consequence.
-        fix: Commands to copy, one a line. Problems always have one.
+        state: The result of the check.
+        where: The checked object.
+        what: The finding, as a predicate with the subject ``where``.
+        why: The consequence of a problem.
+        fix: Commands to copy, one a line. A problem always has a command.
     """
 
     check: str
@@ -52,23 +52,26 @@ def problem(check: str, where: str, what: str, why: str, fix: str) -> Diagnosis:
 
 
 def unknown(check: str, where: str, unread: Unread, lost: str, fix: str = "") -> Diagnosis:
-    """A line about an unreadable object. ``lost`` is the open question, as in ``whether a replica is ready``."""
+    """Return a line about an unreadable object.
+
+    ``lost`` is the question left unanswered, as in ``whether a replica is ready``.
+    """
     return Diagnosis(
         check, DiagnosisState.UNKNOWN, where, f"could not be read: {unread.reason}", f"Unknown: {lost}", fix
     )
 
 
 def helm_upgrade(facts: InstallationFacts, *values: str) -> str:
-    """The command that upgrades the release with its own values and these."""
+    """Return a ``helm upgrade`` command with the release's own values and the additional ``values``."""
     release, namespace = release_of(facts) or "evenspread", facts.namespace or "evenspread"
     words = ("helm upgrade", release, f"charts/evenspread -n {namespace} --reset-then-reuse-values", *values)
     return " ".join(words)
 
 
 def unanswered(facts: InstallationFacts) -> str:
-    """What happens to writes while the webhook does not answer, by failurePolicy.
+    """Return a sentence about writes during a webhook outage, by failurePolicy.
 
-    The sentence is a condition, so it also holds while the webhook answers.
+    The sentence is a condition, so the sentence is also true without an outage.
     """
     policies = {str(webhook.get("failurePolicy", "Fail")) for _, webhook in configured(facts)}
     if policies == {"Ignore"}:

@@ -36,7 +36,7 @@ _TRIES = 2  # with Ignore, a single slow answer admits the write unreviewed
 
 
 class DryRunRequest:
-    """A dry run on an API server, for an installation."""
+    """Creates a test Deployment by dry run, to see whether the installed webhook reviews it."""
 
     def __init__(self, server: ApiServer, facts: InstallationFacts) -> None:
         self._server = server
@@ -68,7 +68,7 @@ class DryRunRequest:
         return replace(dry_run, status=answer.status, message=message, warned=bool(_WARNING.search(answer.warnings)))
 
     def _exclusion(self, labels: Mapping[str, str]) -> str:
-        """Why the API server does not send the Deployment to the webhook. Empty if it does."""
+        """Return the reason why the webhook does not receive the Deployment. Empty if it does."""
         namespaces = selector_of(at(self._webhook, "namespaceSelector", default=None))
         if namespaces is not None and not namespaces.matches(labels):
             return f"the webhook's namespaceSelector excludes namespace {_NAMESPACE}"

@@ -76,7 +76,10 @@ def _address_fix(facts: InstallationFacts, wanted: int) -> str:
 
 
 def _network(facts: InstallationFacts) -> Iterator[Diagnosis]:
-    """Yield the line about NetworkPolicies. Policies add up: an open policy suffices, and so does having none."""
+    """Yield the diagnosis line about NetworkPolicies on the webhook's port.
+
+    The port is open if one policy admits all addresses, or if no policy restricts the webhook's pods.
+    """
     where = f"NetworkPolicies in namespace {facts.namespace}"
     if isinstance(facts.network_policies, Unread):
         yield unknown("network", where, facts.network_policies, "whether they admit the API server")
@@ -120,7 +123,10 @@ def _covers(entry: Object, number: int) -> bool:
 
 
 def _reached(facts: InstallationFacts, where: str) -> Iterator[Diagnosis]:
-    """Yield the line about the API server's proxy, unless the dry run was reviewed."""
+    """Yield a diagnosis: whether the API server's proxy reaches the webhook.
+
+    Nothing if the webhook reviewed the dry run.
+    """
     if facts.reached is None or write_outcome(facts) is WriteOutcome.REVIEWED:
         return
     if isinstance(facts.reached, Unread):

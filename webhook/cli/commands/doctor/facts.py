@@ -63,7 +63,7 @@ class DryRun(Struct, frozen=True, kw_only=True):
 
 
 class InstallationFacts(Struct, frozen=True, kw_only=True):
-    """All inputs of the checks. None means absent.
+    """All inputs of the checks by ``evenspread doctor``. A None field means absent.
 
     Attributes:
         release: The API server's version, as it reports it.
@@ -73,13 +73,13 @@ class InstallationFacts(Struct, frozen=True, kw_only=True):
         configurations: Webhook configurations of evenspread, with their ``kind``.
         report_apis: By served report API, the verbs of its resource. None if the API lacks it.
         namespace: Namespace of the registered Service, else of the webhook's Deployment. Empty without both.
-        service_name: Name of that Service, which the Deployment and the ConfigMap share.
+        service_name: Name of the registered Service. The Deployment and the ConfigMap have the same name.
         controller: The controller's Deployment.
         tls_name: Secret with the served certificate, from the Deployment.
         authority_name: Secret with evenspread's own CA, from the Deployment.
         certificate: cert-manager's Certificate.
-        policy: None if the ConfigMap has faults.
-        policy_faults: These faults.
+        policy: The policy in the ConfigMap. None if the ConfigMap has faults.
+        policy_faults: The faults of the ConfigMap.
         reached: HTTP status of the webhook through the API server's proxy.
         replicas: Running pods of the webhook.
         controllers: Running pods of the controller.

@@ -59,7 +59,10 @@ def read_facts(live: LiveCluster, *, namespace: str, today: str) -> Installation
 
 
 def _place(configurations: Read[tuple[Object, ...]], namespace: str) -> tuple[str, str]:
-    """Namespace and name of the registered Service. Without one, this namespace and an empty name."""
+    """Return namespace and name of the Service in the webhook configurations.
+
+    Without such a Service, return ``namespace`` and an empty name.
+    """
     for configuration in items(configurations):
         for webhook in at(configuration, "webhooks", default=()):
             service = at(webhook, "clientConfig", "service", default={})
@@ -115,7 +118,7 @@ class _FactReader:
         return next((deployment for deployment, chart in charts if chart.startswith("evenspread-")), None)
 
     def around(self, facts: InstallationFacts, today: str) -> InstallationFacts:
-        """Return the facts, completed with the Service's and the controller's objects."""
+        """Add all facts about the Service, the controller and the objects they name."""
         namespace, name = facts.namespace, facts.service_name
         core = f"/api/v1/namespaces/{namespace}"
         service, config_map = self._get(f"{core}/services/{name}"), self._get(f"{core}/configmaps/{name}")
@@ -276,7 +279,7 @@ def _reason(answer: ApiResponse) -> str:
 
 
 def _policy(config_map: Read[Object | None], title: str, today: str) -> tuple[Policy | None, tuple[str, ...]]:
-    """The policy in the ConfigMap, or its faults. Neither without a ConfigMap."""
+    """Return the policy in the ConfigMap, or the policy's faults. Without a ConfigMap, return None and no faults."""
     if not isinstance(config_map, Mapping):
         return None, ()
     try:

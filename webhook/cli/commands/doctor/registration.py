@@ -1,4 +1,4 @@
-"""Judge the webhook configurations: existence, timeouts, exclusions, availability and drift."""
+"""Diagnose the webhook configurations: existence, timeouts, exclusions, availability and drift."""
 
 from collections.abc import Iterator, Mapping
 
@@ -93,7 +93,10 @@ def _included(facts: InstallationFacts, webhook: Object) -> list[str]:
 
 
 def _closed(facts: InstallationFacts, where: str) -> Iterator[Diagnosis]:
-    """Yield a line if failurePolicy Fail lacks two replicas or a PodDisruptionBudget for them."""
+    """Yield a line if the webhook's failurePolicy is Fail but its availability is low.
+
+    Reports fewer than two replicas, or no PodDisruptionBudget for the webhook's pods.
+    """
     replicas, gaps = at(facts.deployment, "spec", "replicas", default=1), []
     if isinstance(facts.deployment, Mapping) and replicas < 2:
         gaps.append(f"{replicas} replica{'' if replicas else 's'}")
@@ -113,7 +116,10 @@ def _selects_webhook(facts: InstallationFacts, budget: Object) -> bool:
 
 
 def _drift(facts: InstallationFacts, configuration: Object) -> Iterator[Diagnosis]:
-    """Yield a line for each manager, other than an installer, that wrote fields of the webhooks."""
+    """Yield a line for each field manager that changed the webhooks' fields.
+
+    Installers and server-side apply are excluded.
+    """
     for entry in at(configuration, "metadata", "managedFields", default=()):
         manager = at(entry, "manager")
         if at(entry, "operation") == "Apply" or manager.startswith(_INSTALLERS):

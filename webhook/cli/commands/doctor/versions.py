@@ -72,7 +72,7 @@ def policy(facts: InstallationFacts) -> Iterator[Diagnosis]:
 
 
 def report_api(facts: InstallationFacts) -> ReportApi | None:
-    """The API of the controller's reports: the first with the resource, with any verbs."""
+    """Return the first report API in the cluster with a report resource, whatever verbs it has."""
     apis = {} if isinstance(facts.report_apis, Unread) else facts.report_apis
     return next((api for api in ReportApi if apis.get(api) is not None), None)
 

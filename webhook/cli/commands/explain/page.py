@@ -146,7 +146,7 @@ def _limit(balance: Balance, number: int) -> Iterator[str]:
 
 
 def _domains(balance: Balance, explanation: Explanation, paint: Paint) -> Iterator[str]:
-    """Yield a line for each domain, fewest pods first. Of many domains, equal ones share a line."""
+    """Yield a table with a line for each domain, fewest pods first. In a long table, equal domains share a line."""
     counts = balance.domains.counts
     lowest = set(balance.lowest)
     alike: dict[tuple[int, bool, str], list[str]] = defaultdict(list)
@@ -182,7 +182,7 @@ def _admit(nodes: int) -> str:
 
 
 def _why(balance: Balance, value: str, explanation: Explanation) -> str:
-    """The obstacles of the domain's nodes, in short."""
+    """Return a short text with the obstacles of the domain's nodes."""
     nodes = balance.domains.column.with_value(value)
     admitting = (nodes & explanation.verdict.feasible).bit_count()
     own = f"over the limit of {balance.name}"
@@ -218,7 +218,7 @@ def _nodes(explanation: Explanation, paint: Paint) -> Iterator[str]:
 
 
 def _alike(first: Status | None, members: int, explanation: Explanation) -> Iterator[str]:
-    """Yield the names of nodes with equal obstacles, the obstacles, and the missing resources."""
+    """Yield lines about nodes with the same first failing filter: node names, obstacles and missing resources."""
     if first is None:
         yield _names(explanation, members)
         return
@@ -237,7 +237,7 @@ def _alike(first: Status | None, members: int, explanation: Explanation) -> Iter
 
 
 def _names(explanation: Explanation, members: int) -> str:
-    """As many node names as fit a line."""
+    """Return the names of these nodes for one line. Names beyond the line's width are only counted."""
     total, shown, room = members.bit_count(), list[str](), WIDTH - _COUNT - len(" and 99,999 more")
     for full_name in explanation.verdict.nodes.names_of(members):
         name = one_line(full_name, _NAME)

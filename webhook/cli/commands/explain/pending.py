@@ -37,7 +37,7 @@ _MAX_WORKLOADS = 3  # of a group, by their pods
 
 
 class PendingGroup(Struct, frozen=True, kw_only=True):
-    """Pending pods with the same cause and scheduler message, oldest first. The answer is that of the oldest pod."""
+    """Pending pods with the same cause and scheduler message, oldest first. ``answer`` explains the oldest pod."""
 
     kind: PendingCause
     answer: AnsweredQuestion
@@ -74,7 +74,15 @@ def group(pods: Iterable[Pod], within: Context, missing: tuple[str, ...] = (), o
 def render(
     groups: Sequence[PendingGroup], index: ClusterIndex, namespace: str, *, color: bool, options: str = ""
 ) -> Iterator[str]:
-    """Render the page. An empty ``namespace`` is all. ``options`` select the cluster: `` --context prod``."""
+    """Render the list of Pending pods for the terminal.
+
+    Args:
+        groups: The Pending pods by group.
+        index: The cluster.
+        namespace: The namespace in the headline. Empty for all namespaces.
+        color: Whether to use colours.
+        options: Options selecting the cluster for a printed command, such as `` --context prod``.
+    """
     paint = Paint(color=color)
     total = sum(len(waiting.pods) for waiting in groups)
     if not total:

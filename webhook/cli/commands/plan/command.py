@@ -58,10 +58,11 @@ def plan(*, files: tuple[str, ...], name: str, output: str, selection: ClusterSe
       kubectl evenspread plan cache.yaml -n shop
 
     FILE contains a SpreadGroup, or a ConfigMap with cluster-size, max-pod-on-node, max-pod-in-zone and available-zones.
-    Add the workloads of the group that the cluster lacks. Without FILE, plan takes the SpreadGroups of the namespace.
+    If workloads of the group are not in the cluster, add their manifests. Without FILE, plan uses the SpreadGroups of
+    the namespace.
 
-    Fields that the controller has stored for a group stay as long as they provably keep the caps and place all pods. A
-    note reports this. plan changes nothing in the cluster.
+    The controller stores fields for each group. plan keeps stored fields while they provably keep the caps and place
+    all pods, and prints a note. plan changes nothing in the cluster.
     """
     collect_rarely()
     # First the files, so that a mistyped file name is not reported as a fault of the kubeconfig.

@@ -40,7 +40,7 @@ class PlannedGroup(Struct, frozen=True, kw_only=True):
 
 
 def group_manifest(group: Group) -> Json:
-    """The SpreadGroup with the meaning of a ConfigMap."""
+    """Return the SpreadGroup manifest for a group read from a ConfigMap."""
     (unshared_key,) = group.never_share
     required = {"requiredDomains": {"topologyKey": group.domains_key, "values": group.domains}}
     return {
@@ -91,7 +91,10 @@ def spec_of(fields: Fields) -> Json:
 
 
 def _shard_document(planned: PlannedGroup, shard: Shard, fields: Fields) -> str:
-    """The workload of a shard: its own object, else a copy of the first existing workload, else an invention."""
+    """Return the YAML of a shard's workload, with the fields of the plan.
+
+    The base is the shard's own workload, else a copy of the first existing workload, else an invented workload.
+    """
     group, written = planned.answer.group, planned.written
     own = written.get(shard.name)
     first = own or next(iter(written.values()), None)

@@ -1,4 +1,4 @@
-"""Objects of a group, as they were read from files or the cluster."""
+"""Workloads and SpreadGroups read from files or the cluster, to print as manifests."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,7 @@
-"""The text page of ``evenspread plan``: the group, the fault of its present fields, the plan and its proof."""
+"""The text page of ``evenspread plan``.
+
+It shows the group, the problem of the fields without the plan, the plan and its proof.
+"""
 
 import textwrap
 from collections import Counter
@@ -76,9 +79,10 @@ def _group(target: PlannedGroup, paint: Paint) -> Iterator[str]:
 
 
 def _present_fields(answer: PlanAnswer, paint: Paint) -> Iterator[str]:
-    """Yield the lines on the outcome without the plan.
+    """Yield the lines on the pods' placement without the plan.
 
-    It is simulated with the templates' own constraints, or else with each cap as maxSkew.
+    The simulation uses the templates' own constraints. Without own constraints, each cap becomes the maxSkew of a
+    constraint.
     """
     outlook, title = answer.seen, "the fields of the templates" if answer.own else "the caps used as maxSkew"
     if outlook is None:
@@ -223,7 +227,7 @@ def _picture(group: Group, plan: GroupPlan, loads: ZonePins) -> Iterator[str]:
 
 
 def _fields(target: PlannedGroup, plan: GroupPlan, paint: Paint) -> Iterator[str]:
-    """Yield the fields of the first shard, and the command for all of them."""
+    """Yield the fields for the pod template of the first shard, and the -o option for commands for all shards."""
     name, fields = next(iter(plan.fields.items()))
     text = block({key: value for key, value in spec_of(fields).items() if value})
     yield "\n" + paint(f"pod template of {one_line(name, _NAME)}", BOLD) + "\n"

@@ -111,7 +111,7 @@ def planned_groups(
 
 
 def _cluster_objects(known: ClusterSource, *, groups: bool) -> Iterator[SourceObject]:
-    """Yield the kept objects of the cluster, with or without its SpreadGroups."""
+    """Yield the objects read from the cluster, with or without its SpreadGroups."""
     for item in known.kept:
         if groups or not is_group(item):
             yield SourceObject(item.of, item.raw, known.source, applied=True)
@@ -172,7 +172,11 @@ def _faults_text(what: str, error: GroupError) -> str:
 
 
 def _with_labels(group: Group, workloads: Sequence[ReplicatedSource]) -> Group:
-    """Return the group, selecting the labels common to the workloads. Its shard label is one they all differ in."""
+    """Return the group with a selector and a shard label from the pods' labels.
+
+    The selector has the labels common to all workloads. The shard label has another value in each workload. Without
+    such labels, the group is unchanged.
+    """
     labels = [
         source.template.template.labels
         for source in workloads
@@ -220,7 +224,7 @@ def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, within: Context
 
 
 def _template_fields(group: Group, shards: Iterable[Shard]) -> StoredPlan:
-    """The plan in the templates of all shards. Empty if the templates differ."""
+    """Return the plan found in the pod templates of all shards. Empty if the templates differ."""
     existing = [shard for shard in shards if shard.exists]
     constraints = [replaced_constraints(group, shard.pod.pod_spec.constraints) for shard in existing]
     if any(other != constraints[0] for other in constraints) or any(
@@ -262,6 +266,6 @@ def _member(source: ReplicatedSource, group: Group, within: Context) -> GroupMem
 
 
 def foreign_name(name: str) -> str:
-    """The message about a foreign workload with the name of a shard."""
+    """Return the message about a workload outside the group with the name of a shard."""
     name = one_line(name, _MAX_NAME)
     return f"workload {name} exists but is not a shard of the group, so -o manifest skips the shard of this name"

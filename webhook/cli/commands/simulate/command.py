@@ -1,4 +1,4 @@
-"""``evenspread simulate``: whether all pods of workloads get a node, also after an event."""
+"""``evenspread simulate``: check whether all pods of workloads get a node, also after an event."""
 
 import sys
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ _LOST = "simulate needs them"
 
 
 class SimulationRequest(Struct, frozen=True, kw_only=True):
-    """A question to `simulate`.
+    """The arguments of a run of `simulate`.
 
     Attributes:
         words: Files, or KIND/NAME.
@@ -48,7 +48,7 @@ class SimulationRequest(Struct, frozen=True, kw_only=True):
         everything: Whether to simulate all workloads.
         replicas: Replicas of each workload. None for its own number.
         rollout: Whether to simulate a rolling update.
-        states: Limit of the search.
+        states: The number of pod distributions after which the search stops.
     """
 
     words: tuple[str, ...]

@@ -1,4 +1,6 @@
-"""The text page of ``evenspread simulate``: verdict, waiting pods, an order that leads there, domains, fixes.
+"""The text page of ``evenspread simulate``.
+
+Sections: verdict, pending pods, an order of placement with these pods pending, domains, fixes.
 
 Names are shortened. With names of usual length, tables fit 80 columns.
 """
@@ -38,7 +40,7 @@ _COLORS = {
 
 
 def render(answer: SimulationAnswer, *, color: bool) -> Iterator[str]:
-    """Render the page, piece by piece."""
+    """Yield the text of a simulation's result page, piece by piece."""
     paint, joint = Paint(color=color), answer.joint
     if answer.event:
         yield paint(f"if {one_line(answer.event, 200)}:", BOLD) + "\n"
@@ -105,7 +107,7 @@ def _workloads(answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
 
 
 def _ending(end: Ending, changes: Sequence[SuggestedChange], answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
-    """Yield the obstacle, the moves, the domains and the fixes."""
+    """Yield the lines about one final placement: the obstacle, the moves, the domains and the fixes."""
     yield from _obstacle(end, paint, grown=answer.grown)
     yield from _moves(end, answer.joint, paint)
     for balance in end.after.balances:
@@ -115,7 +117,7 @@ def _ending(end: Ending, changes: Sequence[SuggestedChange], answer: SimulationA
 
 
 def _obstacle(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
-    """Yield the obstacle of the first waiting pod. If ``grown``, added nodes will remove it."""
+    """Yield lines about the first pending pod's obstacle. ``grown``: the cluster can add nodes until all pods fit."""
     if not end.waiting:
         return
     after = end.after
@@ -131,7 +133,7 @@ def _obstacle(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
 
 
 def _moves(end: Ending, joint: JointVerdict, paint: Paint) -> Iterator[str]:
-    """Yield an order of placing pods that ends like this, unless all orders do."""
+    """Yield lines with one placement order that leads to this result. Nothing if every order places all pods."""
     moves = end.moves
     if joint.whole.verdict is PlacementVerdict.FITS or not moves or not end.waiting:
         return
@@ -162,7 +164,7 @@ def _move(move: PodMove, width: int, after: Explanation) -> str:
 
 
 def _picture(balance: Balance, end: Ending, paint: Paint) -> Iterator[str]:
-    """Yield the domains of a constraint, with pods before and after."""
+    """Yield a table of a constraint's domains, with their pods before and after the simulation."""
     before = next((earlier for earlier in end.before.balances if earlier.index == balance.index), balance)
     counts, old = balance.domains.counts, before.domains.counts
     parsed = balance.domains.constraint
@@ -223,7 +225,10 @@ def _odds(joint: JointVerdict) -> str:
 
 
 def _scaled(answer: SimulationAnswer) -> str:
-    """The verdict on the autoscalers' maximum. Empty if none exceeds the wanted pods."""
+    """Return a sentence about the pods at the autoscalers' maximum replicas.
+
+    Empty if no maximum exceeds the wanted pods.
+    """
     scaled = answer.scaled
     if scaled is None:
         return ""

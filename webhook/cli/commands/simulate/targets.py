@@ -51,7 +51,10 @@ _BOUND = decoder_of(_Bound)
 
 
 def is_kept(item: Item, target: Target, what_if: WhatIf, embedded: tuple[EmbeddedKind, ...]) -> bool:
-    """Whether to keep the raw object: a simulated workload, or a pod that may lose its node."""
+    """Whether a simulation needs the object's raw JSON.
+
+    The simulation needs the JSON of simulated workloads, and of pods that may lose their node.
+    """
     api_version, kind = item.of.api_version or "", item.of.kind or ""
     if group_kind(api_version, kind) == POD:
         try:
@@ -115,7 +118,7 @@ def targets(
 
 
 def _bound_pods(known: ClusterSource, within: Context) -> tuple[dict[str, list[Pod]], list[Item]]:
-    """The kept pods by their node, and all other kept objects."""
+    """Return the snapshot's pods with a node, by node name, and the snapshot's other kept objects."""
     pods: dict[str, list[Pod]] = {}
     others = list[Item]()
     for item in known.kept:

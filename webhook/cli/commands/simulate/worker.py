@@ -1,6 +1,7 @@
-"""The process behind the console's what-if form: a `WhatIfChange` on stdin, a JSON document on stdout.
+"""The process for the console's what-if form. Input and output are JSON.
 
-The console starts it and limits its time and memory (`webhook/console/what_if.py`).
+It reads a `WhatIfChange` from stdin and writes the result to stdout. The console starts this process and limits its
+time and memory (`webhook/console/what_if.py`).
 """
 
 import sys
@@ -25,7 +26,7 @@ _STATES = 20_000  # limit of the search; people wait for the page
 @current_cluster_options
 @frame_options
 def work(*, selection: ClusterSelection, frame: Frame) -> None:
-    """Answer a request of the console about the selected cluster."""
+    """Run a what-if simulation for the console: read the change from stdin and write the result as JSON to stdout."""
     change = decoder_of(WhatIfChange).decode(sys.stdin.buffer.read())
     request = SimulationRequest(
         words=(change.title,),
@@ -39,7 +40,7 @@ def work(*, selection: ClusterSelection, frame: Frame) -> None:
 
 
 def main() -> None:
-    """Answer the request, or print the error as one line on stderr."""
+    """Run the requested simulation, or exit with the error as a single line on stderr."""
     try:
         work.main(standalone_mode=False)
     except click.ClickException as error:

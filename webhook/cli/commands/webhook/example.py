@@ -1,4 +1,4 @@
-"""The example of ``evenspread webhook --example``, and its tour."""
+"""The example files of ``evenspread webhook --example``, and the requests suggested to its user."""
 
 import os
 import shlex
@@ -31,7 +31,7 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
 
 
 def tour(place: ServerAddress, console: str) -> str:
-    """The text with three requests to try. ``console`` is the console's URL."""
+    """Return an introduction with three example requests. ``console`` is the console's URL."""
     return f"""\
 evenspread answers at {place.url} (CA: {place.authority})
   policy   {_shown(POLICY)}: denies faults, injects defaults

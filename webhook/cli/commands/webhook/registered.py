@@ -1,7 +1,7 @@
-"""A webhook on this machine for another cluster: confirm, start, register, wait, unregister.
+"""Run a webhook on this machine for another cluster.
 
-The server is a child process in its own session, so that Ctrl-C only reaches this process. It unregisters before the
-server stops.
+The steps are: confirm, start, register, wait, unregister. The server is a child process in its own session, so Ctrl-C
+only reaches the parent process. The parent unregisters the webhook before stopping the server.
 """
 
 import contextlib
@@ -115,7 +115,10 @@ def _answers(url: str, ended: threading.Event) -> bool:
 
 
 def _way_back(url: str) -> str:
-    """The local address of the route to the API server. Connecting a UDP socket finds it and sends nothing."""
+    """Return the local address of the route to the API server.
+
+    Connecting a UDP socket selects the address and sends nothing.
+    """
     parts = urlsplit(url)
     try:
         family, *_, address = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM)[0]

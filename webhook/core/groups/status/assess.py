@@ -1,9 +1,9 @@
 """Compute the new status of a group from its old status and the cluster.
 
 The stored plan stays while it keeps the caps and provably places all pods. A plan without a proof, for example after
-the loss of a node, also stays, since a changed template restarts its shard. It is replaced if the group's author
-changes the group, or if no order places all pods. Meanwhile the condition `Planned` describes the new plan. Fields
-that no workload has yet can change at any time.
+the loss of a node, also stays, since a changed template restarts its shard. The stored plan is replaced if the group's
+author changes the group, or if no order places all pods. Until then, the condition `Planned` describes the new plan.
+Fields that no workload has yet can change at any time.
 """
 
 import hashlib
@@ -85,7 +85,7 @@ class _Planned(NamedTuple):
         workloads: The workloads with their fields.
         revision: The revision of the fields.
         derived: The judged plan.
-        held: What a newer plan would change. It waits for a change of the spec. Empty without a newer plan.
+        held: What a newer plan would change. The newer plan waits for a change of the spec. Empty without a newer plan.
     """
 
     workloads: tuple[PlannedWorkload, ...]
@@ -378,7 +378,7 @@ def _delivered(seen: ObservedGroup, planned: _Planned | None, stored: StoredPlan
 def _date_conditions(
     conditions: Sequence[DatedCondition], before: SpreadGroupStatus, generation: int, now: str
 ) -> tuple[DatedCondition, ...]:
-    """Date the conditions with the time of their last status change."""
+    """Set each condition's generation and the time of its last status change."""
     return tuple(
         replace(
             condition,

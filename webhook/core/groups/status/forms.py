@@ -12,7 +12,7 @@ from webhook.core.decoders import converted
 
 
 class _StatusPart(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Base of the parts of a status."""
+    """Base class of the structs that form a SpreadGroup's status."""
 
 
 class DatedCondition(Condition, frozen=True, gc=False):
@@ -32,12 +32,12 @@ class Distribution(_StatusPart, frozen=True):
 
 
 class ProposedMove(_StatusPart, frozen=True):
-    """A move out of a domain above its cap: delete the pod, so its replacement goes elsewhere.
+    """A proposal to delete a pod, so the cap holds for the pod's replacement.
 
     Attributes:
         pod: The pod's name.
-        source: A domain of the cap's key, or a node without its label. The field is ``from``.
-        to: A domain. Empty for a move between nodes.
+        source: The current domain, or the current node if the node lacks the topology label. The field is ``from``.
+        to: The target domain. Empty for a move between nodes.
         reason: The broken cap, or the missing label.
     """
 
@@ -88,8 +88,8 @@ def read_status(value: object) -> SpreadGroupStatus:
 def status_json(status: SpreadGroupStatus) -> Mapping[str, object]:
     """Encode the status as JSON, without empty fields.
 
-    The number of unguarded pods is always present. Without it, server-side apply would turn the object into null, which
-    the resource definition rejects.
+    The count in ``unguarded`` is always present. Without it, server-side apply would set ``unguarded`` to null, and the
+    CRD schema rejects null.
     """
     fields: dict[str, object] = msgspec.to_builtins(status)
     fields["unguarded"] = {"count": 0} | msgspec.to_builtins(status.unguarded)

@@ -1,4 +1,7 @@
-"""Turn the workloads of a group into shards with settled zones, and remove their pods from the cluster."""
+"""Build a group's shards from its workloads, and remove their pods from the index.
+
+Each shard has the zones already fixed by volumes, an earlier plan or its pin.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,17 +57,18 @@ def shards_in_cluster(
     *,
     searches: bool = True,
 ) -> PlanInput:
-    """Build the expected shards, existing or missing, and remove their pods from the cluster.
+    """Build the expected shards, existing or missing.
 
-    Volumes settle a shard's zones first, then ``stored``, then the pin of its template. Running pods keep their zones
-    if possible. Among workloads with the same shard label, only the largest is a shard.
+    Also removes their pods from the cluster. A shard's zones come from its volumes first, then from ``stored``, then
+    from the pin of its template. Running pods keep their zones if possible. Among workloads with the same shard label,
+    only the largest is a shard.
 
     Args:
         group: The group.
         members: Its workloads.
         within: The policy, and the cluster with their pods.
         stored: The zones of an earlier plan, by the value of the shard label.
-        searches: As in `PlanInput`.
+        searches: Whether to search all orders of small groups without another proof.
     """
     index = without = within.cluster
     selector, running, written = compile_selector(group.selector), 0, list[Shard]()

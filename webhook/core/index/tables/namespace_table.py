@@ -150,9 +150,9 @@ class NamespaceTable(Namespaces):
         return known
 
     def _facts(self, namespace: str, priority_class: str, runtime_class: str, unread: set[str]) -> AdmissionFacts:
-        """Return the objects used by admission plugins for such a pod: LimitRanges, PriorityClass, RuntimeClass.
+        """Return the LimitRanges, PriorityClass and RuntimeClass for a pod's admission.
 
-        Removes kinds from ``unread`` if the pod does not need them, or their object is known.
+        Removes kinds from ``unread`` if the pod does not need them, or if the pod's object of the kind is known.
 
         Source: priority/admission.go ``getDefaultPriorityClass``; runtimeclass/admission.go ``prepareObjects``.
         """

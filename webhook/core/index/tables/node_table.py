@@ -32,8 +32,8 @@ def _row_of(node: Node) -> NodeRow:
 class NodeTable(Nodes):
     """All nodes by slot, with their free resources.
 
-    A slot can hold pods before its node exists and after its deletion. Resources without a column are added up on
-    demand, because a pod can name any number of resources, and a column is as long as the cluster has nodes.
+    A slot can hold pods before its node exists and after its deletion. A resource without a column is added up on
+    demand. A pod can name any number of resources, and a column needs one number per node.
 
     Attributes:
         allocatable: The columns of offered resources, in milli-CPU and whole units. NO_NODE for slots without a node.
@@ -134,7 +134,7 @@ class NodeTable(Nodes):
         return slot
 
     def use(self, slot: int, request: PodRequest, sign: int) -> None:
-        """Add (1) or remove (-1) a pod with this request."""
+        """Add the resources of a pod to the node in this slot (``sign`` 1) or remove them (-1)."""
         self._pods[slot] += sign
         self._take(PODS, slot, sign)
         for name, amount in request.amounts:
@@ -181,7 +181,10 @@ class NodeTable(Nodes):
                 self._shrink()
 
     def _has_column(self, name: str) -> bool:
-        """Whether the resource has a column. Creates the column if some node offers the resource."""
+        """Whether the table has a column for the resource.
+
+        Creates the missing column if some node offers the resource.
+        """
         if name in self.free:
             return True
         if name not in self._offers:
@@ -198,7 +201,7 @@ class NodeTable(Nodes):
         self._smallest.pop(name, None)
 
     def _added_up(self, name: str) -> tuple[list[int], list[int]]:
-        """The free and the allocatable amounts of a resource without a column."""
+        """Add up the free and the allocatable amounts of a resource without a precomputed column."""
         if name in self._offers:
             nodes = zip(self._rows, self._offered, strict=True)
             allocatable = [NO_NODE if row is None else offered.get(name, 0) for row, offered in nodes]

@@ -88,7 +88,7 @@ class OwnerTable(Owners):
 
 
 class _Templates:
-    """The workloads with known templates, under each label of their templates."""
+    """A table of workloads with known pod templates, indexed by each template label."""
 
     def __init__(self) -> None:
         self._owners: dict[_OwnerKey, Owner] = {}

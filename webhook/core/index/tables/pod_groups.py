@@ -1,8 +1,8 @@
 """Group the pods of one namespace by labels, and count them per node.
 
 Pods with the same labels form one group, so a selector is evaluated once per group. A many-valued key has nearly as
-many values as there are pods: a StatefulSet's pod name, a Job's completion index, or the zone that the API server
-copies onto bound pods. It would turn each pod into a separate group. So its values are kept aside, in another table:
+many values as there are pods. Examples are a StatefulSet's pod name, a Job's completion index, and the zone copied onto
+bound pods. It would turn each pod into a separate group. So its values are kept aside, in another table:
 
     labels {app: db, pod-name: db-0}   ->   group {app: db, pod-name: *}   aside {pod-name: db-0}
 
@@ -64,7 +64,7 @@ class _PodGroup:
     """Pods with the same labels.
 
     Attributes:
-        labels: The labels. The value of a many-valued key is ASIDE.
+        labels: The labels. A key with many values has the placeholder ASIDE as value.
         counts: The number of pods by slot, never 0.
         terminating: The number of terminating pods by slot. Affinity terms count them, spread constraints do not.
         unspread: The number of pods without a constraint, except terminating ones.
@@ -80,18 +80,18 @@ class _PodGroup:
 
 
 class PodRecord:
-    """One pod on a node.
+    """A scheduled pod in the index.
 
     Attributes:
-        uid: Its uid.
+        uid: The pod's uid.
         slot: The node's slot.
-        group: The group of its labels.
-        aside: The values of its many-valued keys.
-        request: Its requested resources.
-        terminating: Whether it is being deleted.
-        priority: Its priority.
-        spread: Whether it has a constraint.
-        extras: Its host ports, volumes and anti-affinity terms.
+        group: The group of pods with the same labels.
+        aside: The label values of keys with many distinct values. The group's labels omit these values.
+        request: The pod's requested resources.
+        terminating: Whether the pod is being deleted.
+        priority: The pod's priority.
+        spread: Whether the pod has a constraint.
+        extras: The pod's host ports, volumes and anti-affinity terms.
     """
 
     __slots__ = ("aside", "extras", "group", "priority", "request", "slot", "spread", "terminating", "uid")
@@ -127,7 +127,7 @@ class _Kept:
 
 
 class NamespacePods:
-    """The pods of a namespace with a node."""
+    """The scheduled pods of one namespace, grouped by labels."""
 
     def __init__(self, learn_at: int = LEARN_AT) -> None:
         self.records: dict[str, PodRecord] = {}
@@ -141,7 +141,10 @@ class NamespacePods:
         self._least = self._learn_at = learn_at
 
     def group(self, labels: Mapping[str, str]) -> tuple[_PodGroup, Mapping[str, str]]:
-        """Find or create the group of these labels. Return it with the values of many-valued keys."""
+        """Return the group of pods with these labels, and the labels kept out of groups.
+
+        A new group is created if necessary. Labels with many values, such as a pod name, are kept out of groups.
+        """
         if self._many_valued.isdisjoint(labels):
             key: frozenset[tuple[str, str]] = frozenset(labels.items())
             aside: dict[str, str] = _NOTHING_ASIDE
@@ -223,7 +226,7 @@ class NamespacePods:
                 drop_under(self._by_label, name, value)
 
     def _learn(self) -> None:
-        """Find the many-valued keys again, and regroup all pods after a change."""
+        """Find the label keys with many values anew. If they changed, sort all pods into groups again."""
         pods, learnt = len(self.records), self._many_valued - _MANY_VALUED
         many = {
             name
@@ -243,7 +246,10 @@ class NamespacePods:
             self.add(name, record)
 
     def matching(self, requirements: Requirements) -> Collection[_PodGroup]:
-        """The groups that meet all requirements. No requirement may be about the value of a many-valued key."""
+        """Return the groups of pods with labels matching all requirements.
+
+        No requirement may need the value of a many-valued key: groups do not store these values.
+        """
         # Start from the positive requirement with the fewest groups, then apply the others to these groups.
         chosen, size = None, len(self.groups) + 1
         for requirement in requirements:
@@ -321,7 +327,7 @@ class NamespacePods:
                 yield name, record.slot
 
     def _apart(self, requirements: Requirements) -> tuple[Requirements, Requirements]:
-        """Separate the requirements on values of many-valued keys from those decided by a group's labels."""
+        """Split the requirements in two: those needing the value of a many-valued key, and the rest."""
         by_value = tuple(r for r in requirements if r.key in self._many_valued and r.operator in _BY_VALUE)
         return by_value, tuple(r for r in requirements if r not in by_value) if by_value else requirements
 
@@ -349,7 +355,7 @@ class NamespacePods:
         return counts, len(self.groups)
 
     def _not_meeting(self, requirement: Requirement) -> set[_PodGroup]:
-        """The groups that fail a NotIn, Exists or DoesNotExist."""
+        """Return the groups of pods whose labels fail a requirement: NotIn, Exists or DoesNotExist."""
         if requirement.operator == "NotIn":
             return self._with_value(requirement)
         values = self._by_label.get(requirement.key, {})
@@ -360,7 +366,7 @@ class NamespacePods:
         return {group for group in self.groups.values() if requirement.key not in group.labels}
 
     def _holders(self, by_value: Requirements, by_group: Requirements) -> Collection[PodRecord]:
-        """The matching pods, if some requirement of ``by_value`` is positive."""
+        """Return the pods that match all requirements. ``by_value`` must have a positive requirement."""
         first = min((r for r in by_value if r.operator in _POSITIVE), key=self._many_hold)
         pods = set[PodRecord]().union(*self._by_values(first))
         for requirement in by_value:
@@ -378,7 +384,10 @@ class NamespacePods:
         return _of_groups(set[PodRecord]().union(*parts), by_group)
 
     def _by_values(self, requirement: Requirement) -> Iterator[set[PodRecord]]:
-        """The pods with each value of a requirement on a many-valued key. No pod is in two sets."""
+        """Yield a set of pods for each value in the requirement.
+
+        The requirement's key has many values. No pod is in two sets.
+        """
         values = self._aside.get(requirement.key, {})
         return (values[value] for value in dict.fromkeys(requirement.values) if value in values)
 
@@ -408,7 +417,7 @@ def _meets(group: _PodGroup, requirements: Requirements) -> bool:
 
 
 def _short(requirements: Requirements) -> bool:
-    """Whether the selector is short enough to keep its counts."""
+    """Whether the selector is short enough for caching its pod counts."""
     values = sum(1 + len(requirement.values) for requirement in requirements)
     return (
         values <= _KEPT_VALUES
@@ -417,7 +426,7 @@ def _short(requirements: Requirements) -> bool:
 
 
 def bump(counts: dict[_Key, int], key: _Key, by: int) -> None:
-    """Add to a number. Drop it at 0."""
+    """Add ``by`` to the count of ``key``. Remove a count of 0."""
     number = counts.get(key, 0) + by
     if number:
         counts[key] = number

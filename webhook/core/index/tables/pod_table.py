@@ -1,7 +1,7 @@
-"""The table of pods, like kube-scheduler's cache: each pod's node, and the resources that it takes there.
+"""The table of pods by node, like kube-scheduler's cache, with their resources.
 
 Finished pods are left out. Pods without a node are only kept as waiting. A terminating pod still holds its resources,
-ports, volumes and affinity terms. Only spread constraints ignore it.
+ports, volumes and affinity terms. Only spread constraints ignore terminating pods.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -281,7 +281,7 @@ class PodTable(Pods):
                 self._drop_term(use)
 
     def _index_term(self, use: _TermUse) -> None:
-        """Add the term under the keys used by `terms_matching`."""
+        """Index an anti-affinity term by namespace and required labels, for `terms_matching`."""
         for key in _term_keys(use.term):
             self._terms_by_key.setdefault(key, {}).setdefault(use.namespace, set()).add(use)
 
@@ -294,7 +294,11 @@ class PodTable(Pods):
 
 
 def _term_keys(term: Term) -> Iterable[_TermKey]:
-    """The keys of a term: each of its namespaces, or `_ANY`, with each value of a required label, if any."""
+    """Return the keys under which to index an affinity term.
+
+    There is one key for each of the term's namespaces (or `_ANY`). If the term requires a label, each namespace has one
+    key for each value of the label.
+    """
     if term.selector.nothing:
         return ()
     narrow = term.namespace_selector.nothing and len(term.namespaces) <= _MAX_ENTRIES_OF_A_TERM

@@ -32,7 +32,7 @@ class _Scored(Struct, frozen=True):
 
 
 class ScoreTable:
-    """The pods on nodes with an effect on scores."""
+    """The scheduled pods relevant to node scores: their resources and preferred affinity."""
 
     def __init__(self) -> None:
         self._pods: dict[tuple[str, str], _Scored] = {}
@@ -100,7 +100,7 @@ def _terms_of(pod: Pod) -> Iterator[_Weighted]:
 
 
 def _resolved(terms: Iterator[tuple[int, PodAffinityTerm]], namespace: str) -> tuple[_Weighted, ...]:
-    """Resolve the terms. None if one is invalid, like upstream. Source: framework/types.go ``Update``."""
+    """Resolve the terms. Empty if any term is invalid, like upstream. Source: framework/types.go ``Update``."""
     try:
         return tuple((weight, resolve_term(term, namespace)) for weight, term in terms)
     except ValueError:

@@ -38,14 +38,14 @@ def drop_under(tables: dict[_Outer, dict[_Key, _Value]], outer: _Outer, key: _Ke
 
 
 class Grouped(Generic[_Outer, _Key, _Value]):
-    """Values by key, in groups. A new value of a key can move it to another group."""
+    """Keys with a value each, in groups. Setting a key again can move the key to another group."""
 
     def __init__(self) -> None:
         self._groups: dict[_Outer, dict[_Key, _Value]] = {}
         self._group_of: dict[_Key, _Outer] = {}
 
     def put(self, group: _Outer, key: _Key, value: _Value) -> None:
-        """Set the value of a key, at the end of its group."""
+        """Set the value of a key and move the key to the end of this group."""
         self.remove(key)
         self._group_of[key] = group
         put_under(self._groups, group, key, value)
@@ -85,9 +85,10 @@ def discard(members: set[_Value], member: _Value) -> None:
 
 
 def shared(text: str) -> str:
-    """Return the same object for equal texts, if used recently.
+    """Return one shared string object for equal texts.
 
-    ``sys.intern`` keeps every text forever in some versions of Python.
+    Long texts are returned unchanged. The cache keeps only recently used texts. ``sys.intern`` keeps every text forever
+    in some versions of Python.
     """
     return _shared(text) if len(text) <= _LONGEST_SHARED else text
 

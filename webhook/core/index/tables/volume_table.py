@@ -19,7 +19,10 @@ from webhook.core.index.tables.shrinking import Grouped, drop, drop_under, put_u
 
 
 class VolumeTable(Volumes):
-    """The objects that decide the place of a volume, and the number of volumes on a node."""
+    """The cluster's storage objects: claims, volumes, classes, drivers, attachments.
+
+    They decide on the nodes for a volume, and on the most volumes of a node.
+    """
 
     def __init__(self) -> None:
         self._claims: dict[str, dict[str, Claim]] = {}

@@ -1,1 +1,1 @@
-"""Closed forms for equal pods of a workload: bounds and proofs for every order."""
+"""Bounds and proofs on the placed pods of a workload with equal pods, for every order."""

@@ -109,10 +109,10 @@ def _reaches(homes: Sequence[PinnedDomain], minimum: int, free: int) -> bool:
 
 @lru_cache(maxsize=1024)  # Zones differ by their names more than by these numbers.
 def stranded(replicas: int, max_skew: int, staying: int, lost: int, *, pinned: bool) -> int:
-    """Return the fewest pods without a node after a loss of domains that still count.
+    """Return the fewest Pending pods after a loss of domains.
 
-    The lost domains count with 0 pods. Before, the replicas were spread in any way allowed by maxSkew. The result is 0
-    without a proof.
+    The lost domains still count, with 0 pods. Before the loss, the replicas had any distribution allowed by maxSkew.
+    The result is 0 if no larger number can be proved.
 
     Args:
         replicas: The number of pods.

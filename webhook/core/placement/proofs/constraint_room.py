@@ -54,7 +54,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
 
     @cached_property
     def cells(self) -> Mapping[DomainState, int]:
-        """The number of eligible domains in each state."""
+        """Count the eligible domains by their matching pods and their room for more pods."""
         if self.column.one_each:
             return self._cells_of_hosts()
         cells: Counter[DomainState] = Counter()
@@ -64,7 +64,10 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         return cells
 
     def _cells_of_hosts(self) -> Mapping[DomainState, int]:
-        """The same as `cells`, for domains of a single node. Only hosts with pods are visited."""
+        """Count the hosts by matching pods and room, as `cells` does for larger domains.
+
+        Each domain is a single node. Only hosts with pods are visited in turn.
+        """
         pods, counting, domain_of = self.domains.match_num, self.domains.counting, self.column.domain_of
         single = 0
         for column in self.apart:
@@ -101,12 +104,12 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
 
     @property
     def closed(self) -> frozenset[int]:
-        """The eligible domains without an open node."""
+        """The eligible domains without a node for the workload's pods."""
         return self.column.domains(self.domains.counting) - self.open_domains
 
     @property
     def minimum(self) -> int | None:
-        """The highest global minimum that an order can reach. None if unlimited."""
+        """The largest possible global minimum in the end, over all orders. None if unlimited."""
         return reachable_minimum(self.cells, self.limit)
 
     @cached_property
@@ -120,7 +123,10 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         return None if self.addable is None else self.placed + self.addable
 
     def most_in_one(self, column: Column) -> int | None:
-        """The most pods of the workload in a shared domain of another key. None if unlimited or unknown."""
+        """Return the most pods of the workload in one domain of another topology key.
+
+        All pods share this domain. ``column`` has the nodes' values for the key. None if unlimited or unknown.
+        """
         homes = column.domains(self.open)
         if len(homes) > MAX_HOME_DOMAINS:
             return None
@@ -130,7 +136,10 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
 
 
 def addable_together(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) -> int | None:
-    """Return how many more pods two constraints admit together. None for all ``wanted`` pods, and if unknown."""
+    """Return the number of additional pods admitted by both constraints together.
+
+    None if the number is unknown, or if all ``wanted`` pods are admitted.
+    """
     if not (zones.hard.certain and hosts.hard.certain and hosts.column.one_each) or zones.column.sets is None:
         return None
     if wanted <= 0 or zones.unsteady or hosts.unsteady:
@@ -153,7 +162,10 @@ def addable_together(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) 
 def constraint_rooms(
     hard: Sequence[CountedConstraint], candidates: CandidateNodes, problem: Problem
 ) -> tuple[ConstraintRoom, ...]:
-    """Return the room of each constraint, on the candidate nodes with the keys of all constraints."""
+    """Return each hard constraint with its counted pods, over the candidate nodes.
+
+    Only candidate nodes with the topology keys of all constraints are used.
+    """
     counted = CountedConstraints(
         tuple(constraint.constraint for constraint in hard), tuple(constraint.counts for constraint in hard)
     )

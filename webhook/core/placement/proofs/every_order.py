@@ -44,13 +44,13 @@ _A_FEW = 50
 
 
 class StartState(Struct, frozen=True):
-    """A state of the cluster at the start of placing.
+    """The cluster and the candidate nodes before the first pod is placed.
 
     Attributes:
         places: The facts about the workload.
         here: The candidate nodes. None if no proof is possible.
         anew: Whether all pods are placed from scratch. If false, new pods join the running pods.
-        rooms: The room of the pod's own constraints on these nodes. Empty if unknown.
+        rooms: The pod's own hard constraints over these nodes, with their counted pods. Empty if unknown.
     """
 
     places: WorkloadProblem
@@ -62,10 +62,10 @@ class StartState(Struct, frozen=True):
 def start_states(
     places: WorkloadProblem, nodes: CandidateNodes, rooms: tuple[ConstraintRoom, ...] = ()
 ) -> Iterator[StartState]:
-    """Yield every state in which a fix must work, the present state first.
+    """Yield each initial cluster state in which a fix must work, the present first.
 
-    In some of them all pods are created anew, or absent nodes are back. ``rooms`` has the room of the pod's constraints
-    on the candidates.
+    In the other states, all pods are created from scratch, or the absent nodes are back. ``rooms`` are the pod's
+    constraints over the candidate nodes.
     """
     # Nodes that are away may or may not return, so a fix must work with them and without.
     for present in (True, False) if places.away else (False,):
@@ -77,9 +77,10 @@ def start_states(
 
 
 def _start_nodes(places: WorkloadProblem, here: CandidateNodes, *, anew: bool, present: bool) -> CandidateNodes | None:
-    """Return the nodes for the pods. None if no proof is possible.
+    """Return the nodes that admit the pods at the start of a proof.
 
-    With ``anew``, nodes closed only by the workload's own pods count as open.
+    None if no proof is possible. With ``anew``, all pods of the workload are placed again. So a node closed only by the
+    workload's own pods counts as open.
     """
     problem = places.problem
     cycle, volumes = Cycle(problem), problem.pod.pod_spec.volumes or ()
@@ -140,11 +141,11 @@ def fits(
     """Whether all pods are proven to find a node in every order.
 
     Args:
-        start: The state before.
-        hard: The constraints to use instead of the pod's own.
-        to_place: The pods.
-        lost: Nodes lost with their pods. They have a taint not tolerated by the pod.
-        room: The most pods by slot, for nodes with such a limit.
+        start: The cluster before placing the pods.
+        hard: The hard constraints, with their counted pods. They replace the pod's own constraints.
+        to_place: The pods to place.
+        lost: A bit set of nodes lost with their pods. These nodes have a taint not tolerated by the pod.
+        room: The most pods by slot, for nodes with a limit.
     """
     here, places = start.here, start.places
     if not to_place.pods:
@@ -177,7 +178,7 @@ def _without(here: CandidateNodes, lost: int) -> CandidateNodes:
 
 
 def _counted(hard: CountedConstraint, lost: int, *, anew: bool) -> CountedConstraint:
-    """Return the constraint without the pods on lost nodes, and with ``anew`` without the workload's pods."""
+    """Return the constraint without the pods on lost nodes. With ``anew``, also subtract the workload's own pods."""
     if not lost and not anew:
         return hard
     gone, own = node_sets.flags(lost, lost.bit_length()), hard.own if anew else {}
@@ -196,7 +197,7 @@ def _fits(
     to_place: PodsToPlace,
     limits: Mapping[int, int],
 ) -> bool:
-    """Whether `fits` holds, if every open node is open to all pods."""
+    """Whether every order is proven to place all pods, if each candidate node accepts all of them."""
     open_, replicas = here.open, to_place.pods
     moving: list[ConstraintRoom] = []
     caps: list[tuple[ConstraintRoom, int]] = []
@@ -235,10 +236,10 @@ def _fits(
 
 
 class _Room(Struct, frozen=True, kw_only=True, dict=True):
-    """The pods to place, and the room of each open node under the fixed limits.
+    """The pods to place, and how many of them each open node can run.
 
     Attributes:
-        everywhere: Whether each open node has room for all pods.
+        everywhere: Whether each open node can run all pods.
         most: The most pods on one node.
         limits: The most pods on a node, by slot (the node's number), where lower than ``most``.
         tops: Each hostname constraint, with the highest count it allows on a host.
@@ -266,14 +267,17 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
         return max(0, most)
 
     def some(self, nodes: int) -> int:
-        """Return the nodes except those known to take no pod."""
+        """Return the nodes without those known to reject every pod."""
         full = self.places.full
         if full and self.freed:
             full &= ~node_sets.from_slots([*self.freed], self.places.problem.nodes.size)
         return nodes & ~full
 
     def together(self, nodes: int, enough: int) -> int:
-        """Return how many pods these nodes take together, up to ``enough``. A few nodes usually suffice."""
+        """Return how many pods these nodes can run in total, up to ``enough``.
+
+        Counting a few nodes usually suffices.
+        """
         total, scarce = 0, bool(self.places.free)
         if enough > _A_FEW and (self._most <= 1 or not scarce):
             alike = nodes & ~(self._special | (self.places.full if scarce else 0))
@@ -292,14 +296,14 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _special(self) -> int:
-        """The nodes with limits or counted pods. Every other node takes ``most`` pods, or too few."""
+        """The nodes with limits or already counted pods. All other nodes admit the same number of pods, unless full."""
         special = node_sets.from_slots([*self.limits, *self.freed], self.places.problem.nodes.size)
         for constraint, _ in self.tops:
             special |= constraint.column.nodes_of(tuple(constraint.domains.match_num))
         return special
 
     def _in_turn(self, nodes: int) -> Iterator[int]:
-        """Yield the slots of the nodes. After the first few, skip full nodes."""
+        """Yield the slots of the nodes. After the first few nodes, full nodes are left out."""
         last = -1
         for last in islice(node_sets.one_by_one(nodes), _A_FEW):
             yield last
@@ -308,7 +312,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
             yield from node_sets.one_by_one(self.some(rest))
 
     def rivals(self) -> Iterator[tuple[int, int]]:
-        """Yield each set of nodes with pinned pods, and the most pods that compete for it."""
+        """Yield each set of nodes with pinned pods, and the most pods that compete for these nodes."""
         pinned = self.to_place.pinned
         for nodes in pinned:
             others = sum(pods for each, pods in pinned.items() if each & nodes & self.open)
@@ -336,7 +340,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def _is_safe(self, constraint: ConstraintRoom, top: int | None, homes: _Homes, inside: int) -> bool:
-        """Whether pods pinned to these nodes of a domain always find a node there."""
+        """Whether the pods pinned to the nodes ``inside`` always find a node there, in every order."""
         pinned, free = self.to_place.pinned, self.to_place.free
         (home,) = constraint.column.domains(inside)
         # In the worst order, all pods able to come here come first.
@@ -369,10 +373,10 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def _fixed_top(constraint: ConstraintRoom, replicas: int) -> int | None:
-    """Return the most pods of a domain if the global minimum is fixed, else None.
+    """Return the most pods a domain admits if the global minimum cannot rise.
 
-    The minimum is fixed while a domain with the fewest pods takes none, or while more such domains exist than pods to
-    place.
+    None if the minimum may rise. It cannot rise while a domain with the fewest pods accepts no pod. It cannot rise
+    either while the domains with the fewest pods outnumber the pods to place.
     """
     if not constraint.limit.enough:
         return constraint.limit.max_skew

@@ -12,8 +12,8 @@ class Zone(NamedTuple):
     """A domain of a constraint, with its hosts as domains of a second constraint.
 
     Attributes:
-        pods: The pods of the zone counted by the first constraint.
-        hosts: The number of hosts in each state. ``DomainState.pods`` is the second constraint's count.
+        pods: The zone's pods counted by the first constraint.
+        hosts: The number of hosts for each `DomainState`. The second constraint counts ``DomainState.pods``.
     """
 
     pods: int
@@ -21,10 +21,10 @@ class Zone(NamedTuple):
 
 
 class PossibleEnds(NamedTuple):
-    """The possible numbers of placed pods at the end of an order.
+    """The possible numbers of placed pods after a scheduling order has ended.
 
     Attributes:
-        stuck: The numbers at ends with a pod left over, ascending.
+        stuck: The possible numbers if a pod stays Pending, ascending.
         fits: Whether an order may place all pods.
     """
 
@@ -35,12 +35,13 @@ class PossibleEnds(NamedTuple):
 def ends_on_hosts(
     zones: Sequence[Zone], floor: int | None, of_zones: SkewLimit, max_skew: int, wanted: int
 ) -> PossibleEnds | None:
-    """Return the possible ends under a constraint on zones and a constraint on hosts.
+    """Return the possible final pod counts under one zone and one host constraint.
 
-    Some of these ends may be unreachable. The minimum over hosts rises one by one. At the end each host of a zone is
-    full or maxSkew above the minimum, or the zone is maxSkew above the minimum over zones. The former holds for the
-    zone with the fewest pods, so the minimum determines the pods of each zone. The next minimum requires that zones can
-    take all pods up to it.
+    Some of these counts may be unreachable. The proof tries one global minimum over hosts after the other, in ascending
+    order. After the last placed pod, every zone has one of two properties. Either each of its hosts is full or maxSkew
+    above the minimum over hosts. Or the zone is maxSkew above the minimum over zones. The zone with the fewest pods has
+    the first property, so the minimum over hosts determines the pods of each zone. The next minimum is reachable only
+    if zones can take all pods up to it.
 
     Args:
         zones: The eligible zones. A zone without hosts takes no pod.
@@ -50,7 +51,7 @@ def ends_on_hosts(
         wanted: The number of pods to place.
 
     Returns:
-        The ends. None if hosts would take more pods than the proof tries.
+        The final counts. None if hosts would take more pods than the proof tries.
     """
     minimum = min((cell.pods for zone in zones for cell in zone.hosts), default=0)
     most = [_UNLIMITED if cell.room is None else cell.pods + cell.room for zone in zones for cell in zone.hosts]
@@ -79,7 +80,10 @@ def ends_on_hosts(
 def addable_on_hosts(
     zones: Sequence[Zone], held: int | None, of_zones: SkewLimit, of_hosts: SkewLimit, wanted: int
 ) -> int | None:
-    """Return the most pods at any end of `ends_on_hosts`. None if all ``wanted`` pods fit, or if unknown."""
+    """Return the most pods placed by any order, with the arguments of `ends_on_hosts`.
+
+    None if all ``wanted`` pods can fit, or if unknown.
+    """
     ends = ends_on_hosts(zones, held if of_hosts.enough else 0, of_zones, of_hosts.max_skew, wanted)
     return None if ends is None or ends.fits else ends.stuck[-1]
 
@@ -94,9 +98,9 @@ def _below(zone: Zone, minimum: int) -> int:
 
 
 def _least_gap(zone: Zone, minimum: int, max_skew: int) -> int:
-    """Return the fewest pods by which the zone stays below its maximum if one host stays at ``minimum``.
+    """Return the fewest pods missing to the zone's maximum, given one emptiest host.
 
-    At the zone's maximum, each host is full or has ``minimum + max_skew`` pods.
+    That host has ``minimum`` pods. At the zone's maximum, each host is full or has ``minimum + max_skew`` pods.
     """
     return min(
         (

@@ -26,7 +26,7 @@ class _Ordinal(Struct, frozen=True):
         nodes: The nodes where all of its volumes are usable. None for every node.
         runs: Whether the pod runs and stays. A terminating pod counts only on an unreachable node, because its
             controller replaces it elsewhere.
-        likely: Whether nothing is known against the pod's claims.
+        likely: Whether no known fact makes the pod's claims unusable.
         certain: Whether its claims are known to be usable on these nodes.
     """
 
@@ -71,7 +71,7 @@ class Ordinals(Struct, frozen=True):
         return replicas <= len(self.pods) and all(pod.certain for pod in self.pods[:replicas])
 
     def are_likely(self, replicas: int) -> bool:
-        """Whether nothing is known against the claims of the first ``replicas`` pods."""
+        """Whether no claim of the first ``replicas`` pods is known to be unusable."""
         return replicas <= len(self.pods) and all(pod.likely for pod in self.pods[:replicas])
 
 

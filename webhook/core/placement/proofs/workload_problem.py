@@ -1,12 +1,12 @@
 """The candidate nodes of a workload's pods, and the pods its constraints count.
 
-    places = take_workload_problem(index, pod, own, most, now=now, late={})   copies every fact
-    nodes = candidate_nodes(places)                                          or with a change to try
+    places = take_workload_problem(index, pod, own, most, now=now, late={})   copies all facts from the index
+    nodes = candidate_nodes(places)                                          optionally with a change to test
     rooms = constraint_rooms(places.hard, nodes, places.problem)
 
 Only lasting facts exclude a node: its name, cordon and taints, the pod's node affinity, its volumes, and pods of other
 workloads. Nodes that are away for a short time (recently cordoned, not ready, about to be replaced) count as present,
-so an upgrade causes no findings. Meanwhile, a constraint with nodeTaintsPolicy Honor is not decided.
+so an upgrade causes no findings. While such nodes exist, constraints with nodeTaintsPolicy Honor have no result.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -75,17 +75,17 @@ class CountedConstraint(Struct, frozen=True):
 
 
 class WorkloadProblem(Struct, frozen=True, dict=True):
-    """All facts about the possible nodes of a template's pods at a moment.
+    """All facts about the possible nodes of a template's pods at one moment.
 
     Attributes:
         problem: The scheduling problem of one pod.
-        hard: Its hard constraints.
+        hard: The pod's hard constraints.
         running: The workload's own pods by slot.
-        away: The nodes expected back soon.
-        most: The most pods on one node for exact answers.
-        free: By scarce resource, the free amount by slot and the amount per pod.
-        freed: By slot of the own pods, the same amounts without these pods, up to the node's total.
-        apart: By anti-affinity term, the own pods matching it.
+        away: A bit set of currently unusable nodes, expected back soon.
+        most: The most pods on one node. Capacities up to this number are exact.
+        free: For each scarce resource, the free amount by slot and the amount per pod.
+        freed: The free amounts of nodes with own pods, as if these pods were gone. By slot, up to the node's total.
+        apart: For each anti-affinity term, the matching own pods.
     """
 
     problem: Problem
@@ -189,7 +189,7 @@ def _counted_constraints(
 def _freed(
     running: Counts, columns: Iterable[tuple[str, Sequence[int], int]], index: ReadOnlyIndex
 ) -> Mapping[int, tuple[int, ...]]:
-    """Return the free amounts on the workload's nodes, as if its pods were gone."""
+    """Return the free amounts of resources by slot of the workload's nodes, as if the workload's pods were gone."""
     # Loop over resources, since a workload may run on thousands of nodes.
     freed = []
     for name, free, amount in columns:
@@ -206,10 +206,10 @@ def _own_in(term: Term, own: Selector | None, index: ReadOnlyIndex, namespace: s
 
 
 def _away(problem: Problem, index: ReadOnlyIndex, now: str) -> int:
-    """The nodes that are only briefly unavailable, as a bit set.
+    """Return the briefly unavailable nodes, as a bit set.
 
-    No taint rejects the pod there except a cordon or a node state (such as not-ready). Its taint is less than an hour
-    old, or of unknown age.
+    Only a cordon or a node-state taint (such as not-ready) keeps the pod from such a node. The taint is less than an
+    hour old, or of unknown age.
     """
     nodes, tolerations = problem.nodes, problem.pod.pod_spec.tolerations
     # Cordons without a taint. Cordons with taints follow.
@@ -238,7 +238,11 @@ def is_old(taint: Taint, now: str) -> bool:
 def candidate_nodes(
     places: WorkloadProblem, *, without: Collection[Restriction] = (), present: bool = False
 ) -> CandidateNodes:
-    """Return the nodes for the pods. Ignore the restrictions in ``without``. With ``present``, exclude absent nodes."""
+    """Return the nodes for the pods, under all restrictions but spread constraints.
+
+    Restrictions in ``without`` are ignored. Cordoned or unready nodes expected back soon count as usable, unless
+    ``present`` is true.
+    """
     cycle, nodes = Cycle(places.problem), places.problem.nodes
     away = 0 if present else places.away
     usable = nodes.live if Restriction.AFFINITY in without else cycle.eligible.usable
@@ -274,7 +278,10 @@ def _outcomes(result: PluginResult, asked: int) -> Iterable[StatusOfNodes]:
 
 
 def _together(problem: Problem, nodes: NodeView) -> str | None:
-    """Return the topology key of the domain shared by all pods, if affinity matches only the pods themselves."""
+    """Return the topology key of the single domain for all pods, or None.
+
+    Return a key only if required pod affinity matches the workload's own pods and no existing pod.
+    """
     near = problem.neighbours
     if not near.affinity_terms or not near.matches_itself:
         return None

@@ -115,7 +115,10 @@ def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIn
 
 
 def _help_of_one(away: _Away, own: Selector, subject: Subject, index: ReadOnlyIndex) -> _Help | None:
-    """Return the fix, tested with the first recreated pod able to use another domain. None without such a pod."""
+    """Return a fix, tested with the first recreated pod that can use another domain.
+
+    In the test, all old pods are gone before the first new pod is placed. None without such a pod.
+    """
     template = subject.workload.templates[0]
     if _share_a_disk(template, subject, index):
         return None
@@ -174,10 +177,10 @@ def _one_domain(column: Column, counts: Counts) -> str | None:
 
 
 def _help(template: Template, away: _Away, own: Selector, subject: Subject, anew: Problem) -> _Help | None:
-    """Return the fix for pods in one domain, as a short text for the warning and as a full text.
+    """Return the suggested fix for pods in one domain, in a short and a full text.
 
-    None if no recreated pod provably has a node in another domain. The fix is a restart if a constraint counts only
-    these pods, and forbids or avoids all of them in one domain.
+    The short text is for the warning. None if no recreated pod provably fits on a node in another domain. The fix is a
+    restart if a constraint counts only these pods, and forbids or avoids all of them in one domain.
     """
     over = [each for each in subject.placed if each.template is template and each.constraint.topology_key == away.key]
     labels = template.template.labels

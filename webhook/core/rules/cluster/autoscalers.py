@@ -165,7 +165,7 @@ def _of_karpenter(placed: Placed, every: list[Placed], ground: UsableNodes, subj
 
 
 def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Finding]:
-    """Find hostname constraints with existing nodes enough for kube-scheduler, but not for Karpenter."""
+    """Find hostname constraints with enough existing nodes for kube-scheduler, but not for Karpenter."""
     constraint, replicas, there = placed.constraint, placed.template.replicas, ground.open.bit_count()
     max_skew = constraint.max_skew or 0
     if max_skew < 1 or replicas is None:
@@ -209,7 +209,7 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Fi
 
 
 def _avoided_nodes(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
-    """Find nodes with an untolerated PreferNoSchedule taint. Karpenter never uses them."""
+    """Find nodes with an untolerated PreferNoSchedule taint. Karpenter never uses such nodes."""
     avoided = 0
     for taints, members in ground.view.soft_taint_classes:
         if first_untolerated(taints, ground.spec.tolerations, _SOFT) is not None:
@@ -277,7 +277,10 @@ def _narrowed(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
 
 
 def _closed_domains(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
-    """Find domains without a usable node. Karpenter first adds a node there, although kube-scheduler needs none."""
+    """Find domains without a usable node.
+
+    Karpenter adds a node in such a domain before it uses other domains. kube-scheduler uses the other domains at once.
+    """
     column, counting = ground.view.column(placed.constraint.topology_key or ""), ground.counting(placed)
     # Taints of starting or leaving nodes pass, so they cause no finding.
     lasting = counting & ground.usable & (ground.tolerated | ~settled_nodes(ground.view))
@@ -331,7 +334,10 @@ def _alone(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
 
 
 def _taken_for_one(placed: Placed, every: list[Placed]) -> Iterator[Finding]:
-    """Find constraints that differ in minDomains. Karpenter merges them and uses the first minDomains."""
+    """Yield a finding if Karpenter merges this constraint with another constraint.
+
+    The two constraints differ in minDomains, and Karpenter uses one minDomains for both.
+    """
     own = placed.constraint
     alike = (each for each in every if _group(each.constraint) == _group(own))
     twin = next((each.name for each in alike if each.constraint.min_domains != own.min_domains), None)

@@ -66,7 +66,10 @@ class _Differing(NamedTuple):
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """Yield a finding for each template with a workload whose constraints differ, if both count each other's pods."""
+    """Yield findings about other workloads with different constraints.
+
+    Each finding is about a template of the subject and one other workload. Both count each other's pods.
+    """
     if subject.workload.is_pod or not any(has_conditions(placed.constraint.selector) for placed in subject.placed):
         return ()
     if (missing := subject.lacks()) is not None:
@@ -129,7 +132,10 @@ def _others(differing: list[_Differing], subject: Subject) -> str:
 
 
 def _difference(here: frozenset[_Terms], there: frozenset[_Terms]) -> str:
-    """Describe the first differing field of constraints over the same key, else the keys of only one workload."""
+    """Describe how two workloads' constraints over a common key differ.
+
+    Name the first differing field. If no key is common, describe the keys that only one workload uses.
+    """
     for mine in sorted(here):
         for other in sorted(there, key=lambda each: (each.action != mine.action, each)):
             if other.topology_key == mine.topology_key:
@@ -206,7 +212,11 @@ def _counts(constraint: SpreadConstraint, other: DeclaredTemplate, labels: Mappi
 
 
 def _unsure(constraints: Iterable[SpreadConstraint], labels: Mapping[str, str], late: _Late) -> frozenset[str]:
-    """Return the topology keys of constraints with a controller's label in matchLabelKeys, except revision labels."""
+    """Return the keys of constraints that wait for a label from a controller.
+
+    These are topology keys. Such a constraint has the controller's label in matchLabelKeys. Constraints with a revision
+    or Job label are left out.
+    """
     found = ((each.topology_key or "", {*late_keys(each, labels, late)}) for each in constraints)
     return frozenset(key for key, keys in found if keys and OWN_LABELS.isdisjoint(keys))
 

@@ -38,7 +38,11 @@ _REMOVED = "remove the constraint"
 
 
 class _Why(NamedTuple):
-    """Why a constraint has no effect. The fix is set if removing the constraint would change placements."""
+    """The reason why a constraint has no effect, as texts of a finding.
+
+    Attributes:
+        fix: The suggested change. Set this field if removing the constraint would change placements.
+    """
 
     summary: str
     detail: str
@@ -172,7 +176,10 @@ def _lost_keys(template: Template, subject: Subject) -> list[str]:
 
 
 def _suggested_key(key: str, subject: Subject) -> str:
-    """The key that the rules about topologyKey suggest instead. A second constraint over it would be a duplicate."""
+    """Return the key that the topologyKey rules suggest for this key, or this key.
+
+    After the correction, another constraint over the suggested key would be a duplicate.
+    """
     if (meant := intended(key)) != key or key in subject.policy.domains:
         return meant
     if (view := subject.nodes) is None:
@@ -322,9 +329,10 @@ def _has_the_key(placed: Placed, subject: Subject) -> bool:
 
 
 def _single_domains(subject: Subject) -> Mapping[int, _Why]:
-    """Return why constraints have no effect if all usable nodes are in one domain, by index of the constraint.
+    """Return why constraints have no effect if all usable nodes are in one domain.
 
-    A usable node outside all domains gives the constraint an effect. With other constraints, every node needs the key.
+    The keys are the constraints' indices. A usable node without the topology key gives the constraint an effect. If the
+    pod has other constraints, every node of the cluster needs the key.
     """
     if (view := subject.nodes) is None or can_add_nodes(subject.policy, view):
         return {}
@@ -349,7 +357,10 @@ def _one_domain(placed: Placed, *, usable: str) -> _Why:
 
 
 def _too_few(placed: Placed, subject: Subject) -> _Why | None:
-    """Return why a constraint has no effect: it counts only these pods, too few to exceed maxSkew. None otherwise."""
+    """Return why a constraint has no effect: its pods are too few to exceed maxSkew.
+
+    Returns None if the constraint also counts other workloads' pods, or the pods may be enough.
+    """
     workload = subject.workload
     replicas, max_skew = placed.template.replicas or 0, placed.constraint.max_skew or 0
     # The usual answers first: without a rolling update's further pods there are too many already.

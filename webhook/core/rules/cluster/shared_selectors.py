@@ -101,7 +101,10 @@ TOO_WIDE = Rule(
 
 
 def _in_file(subject: Subject, index: ReadOnlyIndex) -> Iterator[Finding]:
-    """Yield a finding for each selector with a match among workloads of the same file without running pods."""
+    """Yield a finding for each selector that also matches a workload of the same file.
+
+    Only other workloads without running pods count.
+    """
     workload, own = subject.workload, subject.own_selector
     if own is None or workload.meta.controller is not None:
         return
@@ -176,9 +179,10 @@ def _on_counting_nodes(counts: Counts, alike: list[Placed], subject: Subject) ->
 
 
 def _by_selector(subject: Subject) -> dict[tuple[str, bool, Selector], list[Placed]]:
-    """Group constraints by template path, by presence of labels from the controller, and by selector.
+    """Group constraints by template path, by late labels and by selector.
 
-    Skip constraints over a single revision.
+    The second part of the key is whether the constraint has a label added later by a controller. Constraints that count
+    the pods of a single revision are left out.
     """
     alike: dict[tuple[str, bool, Selector], list[Placed]] = {}
     added = partial(may_be_added, subject.workload, in_template=False)
@@ -198,7 +202,11 @@ def _by_selector(subject: Subject) -> dict[tuple[str, bool, Selector], list[Plac
 def _foreign(
     subject: Subject, selector: Selector, own: Selector, labels: Mapping[str, str]
 ) -> tuple[Counts, list[_Other]]:
-    """Return the counted pods of other workloads, and these workloads, those with the most pods first."""
+    """Count the matching pods of other workloads, and list these workloads.
+
+    The workload with the most pods comes first. Workloads of the same SpreadGroup or with the same controller are left
+    out.
+    """
     workload, index = subject.workload, subject.context.cluster
     pods, others = foreign_pods(workload.meta.namespace, selector, own, index), []
     members = groups_of(subject, labels) if pods else ()
@@ -295,9 +303,10 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
 
 
 def _next_pods(placed: Placed, subject: Subject) -> Iterator[Pod]:
-    """Yield the next pod of a new revision, and of the current revision if the constraint counts it separately.
+    """Yield the next pod of a new revision of the template.
 
-    Yield nothing for DaemonSets and for StatefulSets with volumes, because their controllers decide too much.
+    Also yield the next pod of the current revision, if the constraint counts revisions separately. Yield nothing for
+    DaemonSets, StatefulSets with volumes and other schedulers' pods: their next pod is not predictable.
     """
     workload, template, owners = subject.workload, placed.template, subject.context.cluster.owners
     namespace, spec = namespace_of(workload.meta.namespace), template.template.pod_spec

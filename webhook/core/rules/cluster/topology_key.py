@@ -18,9 +18,9 @@ _NOTICED = 20
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
-    """Evaluate topology-key-typo and topology-key-deprecated.
+    """Evaluate the rules topology-key-typo and topology-key-deprecated.
 
-    They read only the name of the topologyKey, and whether a node has it.
+    Both rules use only the name of the topologyKey, and whether a node has this label.
     """
     for placed in subject.placed:
         key = placed.constraint.topology_key

@@ -1,4 +1,7 @@
-"""Errors of kube-apiserver as rules. Source: `validation` words the errors, `decoding` the refusal of a wrong type."""
+"""Report kube-apiserver's validation errors as findings of rules.
+
+Source: `validation` has the texts of the errors, `decoding` the error about a wrong type.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +26,7 @@ _UNMARSHAL = re.compile(r"json: cannot unmarshal (.+) into Go .+ of type (.+)", 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """Yield kube-apiserver's errors about each template, in upstream's order.
 
-    Errors about pods only are in `pods_refused`.
+    The module `pods_refused` reports errors that concern only pods.
     """
     plain = subject.plainly_right or takes_any_template(subject.workload, subject.version)
     return () if plain else _errors(subject)

@@ -1,6 +1,7 @@
-"""Rules about labelSelector: a constraint spreads a workload only if it counts the workload's own pods.
+"""Rules about labelSelector.
 
-Each requirement is compared with the labels of the coming pods. Labels added later leave it undecided.
+A constraint spreads a workload only if it counts the workload's own pods. The rules compare each requirement with the
+labels of the workload's future pods. A requirement on a label added at pod creation is undecided.
 """
 
 from collections.abc import Iterator, Mapping
@@ -139,7 +140,10 @@ def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iter
 
 
 def _mismatch(placed: Placed, failing: list[Requirement], given: Mapping[str, str], subject: Subject) -> Finding:
-    """Return the finding. ``given`` has the labels added by the controller, as text by key."""
+    """Return the finding about a selector that does not match the workload's own pods.
+
+    ``given`` has the labels added by the controller, as text by key.
+    """
     labels = placed.template.template.labels
     counts = one_line(",".join(map(short_text, failing)))
     have = one_line(_labels_text(failing, labels, given))

@@ -1,11 +1,11 @@
-"""Rules about matchLabelKeys, the revisions that a constraint counts.
+"""Rules about matchLabelKeys, the keys of labels for counting a single revision.
 
 Without a revision label, the selector counts old and new pods together during a rolling update. The old pods leave in
-any order, and the new pods can end uneven:
+any order, and the new pods can end uneven. With D domains, of which a has the most new pods and x the fewest:
 
-    most in one domain, a:    D * a - (D - 1) * maxSkew <= replicas + surge, and
-                              a - (least in another, x) <= maxSkew + min(surge, most old pods in a domain)
-    worst final skew:         a - x, where the other domains hold the rest
+    new pods in a:         D * a - (D - 1) * maxSkew <= replicas + surge, and
+                           a - x <= maxSkew + min(surge, most old pods in a domain)
+    worst final skew:      a - x, where the other domains have the remaining pods
 
 A scheduler that sees deletions late can exceed the bound. `SEEN` has the rollouts measured on a real cluster.
 
@@ -195,7 +195,10 @@ def _beyond(placed: Placed, subject: Subject, *, replicas: int, surge: int) -> I
 
 
 def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[int, int]) -> Finding:
-    """Return the finding with the possible and the measured skew. ``worst`` has the possible skew by domains."""
+    """Return the finding about the skew after a rolling update, possible and measured.
+
+    ``worst`` maps the number of domains to the largest possible skew.
+    """
     constraint, max_skew = placed.constraint, placed.constraint.max_skew or 0
     what = f"{placed.noun}s"
     seen = {domains: SEEN[replicas][domains] for domains in worst} if _is_counted(placed, subject) else {}
@@ -226,7 +229,10 @@ def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[
 
 
 def _is_bound(placed: Placed, workload: Workload) -> bool:
-    """Whether the closed form applies: only the workload's own pods count, and no other constraint is hard."""
+    """Whether only the workload's own pods count, and no other constraint is hard.
+
+    The closed formula for the skew after rollouts then applies.
+    """
     hard = sum(each.hard for each in placed.template.template.pod_spec.constraints)
     return hard == 1 and counts_own_pods_only(placed.constraint.selector, workload.selector)
 
@@ -244,8 +250,8 @@ def _is_counted(placed: Placed, subject: Subject) -> bool:
 def _domains(placed: Placed, subject: Subject) -> tuple[int, ...] | None:
     """Return the possible numbers of eligible domains. None if unknown.
 
-    They come from the cluster, or else are the usual numbers of zones. Empty if a domain has no open node, because such
-    a domain limits the others.
+    They are the cluster's domains, or the usual numbers of zones without a cluster. Empty if a domain has no node that
+    accepts the pods, because it limits the other domains.
     """
     key = placed.constraint.topology_key or ""
     if subject.index is None or subject.index.lacks("nodes"):

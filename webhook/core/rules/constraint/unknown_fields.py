@@ -1,4 +1,6 @@
-"""Find misnamed and misplaced fields. kube-apiserver drops them, and kubectl refuses them.
+"""Find misnamed and misplaced fields.
+
+kube-apiserver drops unknown fields, and kubectl refuses them.
 
 Source: the strict decoding of `go_json` finds them; name and value show the right place.
 """

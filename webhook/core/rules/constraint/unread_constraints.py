@@ -1,7 +1,7 @@
-"""Find constraints without a reader, because the kind is unknown or the place is wrong.
+"""Find constraints ignored by Kubernetes: an unknown kind or a wrong field path.
 
-The search covers whole objects. It finds keys like topologySpreadConstraints outside the paths of `kinds`. Admission
-does not search.
+The search covers whole objects. It finds keys like topologySpreadConstraints outside the paths of `kinds`. The
+admission webhook does not search.
 """
 
 import re
@@ -76,7 +76,7 @@ class _UnreadKey(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The key's path in the form of the API."""
+        """The path of the misplaced key, as written in the API."""
         return written_path(self.steps)
 
 
@@ -346,7 +346,7 @@ def _nearest(place: _UnreadKey, read: tuple[str, ...]) -> list[str]:
 
 
 def _entry(of: Written, place: _UnreadKey) -> Mapping[str, str]:
-    """Return the entry for the configuration's `workloads` that would read this place. Empty if no entry can."""
+    """Return the `workloads` configuration entry for reading these constraints. Empty if no entry can read them."""
     kind = {"apiVersion": of.api_version, "kind": of.kind}
     above = place.steps[:-2]
     is_template = False

@@ -1,1 +1,1 @@
-"""The parts of a rule, and the questions that several rules share."""
+"""Shared parts of all rules: findings, fixes, constraints as written, and usable nodes."""

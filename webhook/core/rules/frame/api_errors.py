@@ -54,11 +54,12 @@ _MAX_INT32 = 2**31 - 1  # maxSkew and minDomains are of this type
 
 
 class _Broken(Struct, frozen=True):
-    """kube-apiserver's error about one constraint.
+    """kube-apiserver's error about a field of one constraint.
 
     Attributes:
         error: kube-apiserver's error.
-        rest: The path below the field.
+        field: The constraint's field.
+        rest: The path below ``field``.
         placed: The constraint.
         beside: All constraints of the template.
         subject: The reviewed object.
@@ -94,7 +95,7 @@ class _Broken(Struct, frozen=True):
 
 
 def broken_at(error: FieldError, path: str, constraints: Sequence[Placed], subject: Subject) -> _Broken:
-    """Find the constraint of an error. ``path`` is the path of the constraints in the error."""
+    """Find the constraint and field of an API error. ``path`` is the path of the constraint list in ``error.field``."""
     match = _FIELD.match(error.field, len(path))
     index, field, rest = (int(match[1]), match[2] or "", match[3]) if match else (0, "", "")
     return _Broken(error, field, rest, constraints[index], constraints, subject)
@@ -234,13 +235,13 @@ _FIXES: Mapping[tuple[str, ErrorType], Callable[[_Broken], Fix]] = {
 
 
 def fitting(path: str, text: str, value: Callable[[], object], as_written: Callable[[str], str]) -> Fix:
-    """Convert a value to the type of its field.
+    """Return a fix that converts a value to the type of its field.
 
     Args:
-        path: The field.
-        text: The decoder's error.
+        path: The path of the field.
+        text: The decoder's error about the value.
         value: Returns the object as parsed JSON.
-        as_written: Returns a scalar as in the file, "" if unknown: the parser may turn ``1.0`` into ``1``.
+        as_written: Returns the text of a scalar in the file, "" if unknown. The parser may turn ``1.0`` into ``1``.
     """
     found = _MISFIT.match(text)
     if found is None:
@@ -278,7 +279,7 @@ _WORDS = {
 
 
 def _of_text(path: str, wanted: str, text: object) -> str:
-    """Return instructions if a list or mapping was expected and text was given. Empty if the text is only a name."""
+    """Return advice for a field with text instead of the expected list or mapping. Empty if the text is only a name."""
     start = text[:_MOST_TEXT_CHARS] if isinstance(text, str) else ""
     is_go, is_yaml = bool(_GO_TEXT.match(start)), bool(_YAML_TEXT.search(start))
     if not (wanted == _LIST or is_go or is_yaml):

@@ -27,18 +27,21 @@ def counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bo
 
 
 def late_keys(constraint: SpreadConstraint, labels: Mapping[str, str], late: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the matchLabelKeys absent from ``labels``. ``late`` is whether a controller adds a label later."""
+    """Yield the matchLabelKeys absent from ``labels`` if a controller adds them later.
+
+    ``late`` returns whether a controller adds the label.
+    """
     return (key for key in constraint.match_label_keys or () if key not in labels and late(key))
 
 
 def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ReadOnlyIndex) -> Counts:
-    """Return the pods matched by ``selector`` but not by ``own``, the workload's selector."""
+    """Count the pods matched by ``selector`` but not by ``own``, the workload's selector. The counts are by slot."""
     pods = index.pods.count(namespace, selector)
     return counts_without(pods, index.pods.count(namespace, selector.joined(own.requirements))) if pods else pods
 
 
 def counts_without(counts: Counts, *parts: Counts) -> Counts:
-    """Subtract the parts from the pods by slot. The result has no zeros."""
+    """Subtract ``parts`` from the pod counts, node slot by node slot. The result has no zeros."""
     if parts == (counts,):  # mostly a workload's pods are all that its selector counts
         return {}
     rest = dict(counts)
@@ -58,9 +61,10 @@ def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | No
 
 
 def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
-    """Return matchLabels for the workload's own pods: from its selector, else its usual application labels.
+    """Return matchLabels that select only the workload's own pods.
 
-    Keys of matchLabelKeys are left out, because kube-apiserver refuses a key in both places. None if no label is left.
+    The labels come from the workload's selector, else from its usual application labels. Keys of matchLabelKeys are
+    left out, because kube-apiserver refuses a key in both matchLabels and matchLabelKeys. None if no label is left.
     """
     labels, keys = placed.template.template.labels, placed.constraint.match_label_keys or ()
     own = workload.selector.match_labels if workload.selector else None

@@ -55,7 +55,7 @@ class Fix(Struct, frozen=True):
 
     @property
     def without_edits(self) -> "Fix":
-        """The fix as an instruction only."""
+        """The same fix without machine-readable edits, as an instruction for a person."""
         return Fix(_as_words(self), by_hand=self.by_hand)
 
 
@@ -82,20 +82,22 @@ def _as_words(fix: Fix) -> str:
 
 
 def _bounded(text: str) -> str:
-    """The text, or the command to print it if it is too long for a line."""
+    """Return the fix, or a hint to run ``evenspread check --fix`` if the fix is too long for one line."""
     return (
         text if len(text) <= _MAX_FIX_CHARS else "run evenspread check --fix, because the fix is too long for one line"
     )
 
 
 def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fields: object) -> Fix:
-    """Set fields of a constraint. A value of None removes the field.
+    """Return a fix that sets fields of a constraint.
+
+    A field with the value None is removed.
 
     Args:
         placed: The constraint.
-        at: The finding's path, if it differs from the field's.
-        named: Name the constraint, for findings about another constraint.
-        fields: Values of JSON or of `api.types`, by the API's names.
+        at: The path reported by the finding, if it differs from the path of the set field.
+        named: Whether the fix names the constraint, for findings about another constraint.
+        fields: New values of the fields, as JSON or as types of `api.types`, by the API's field names.
     """
     fix = _fix((placed,), f" in {placed.name}" if named else "", fields)
     alone = len(fields) == 1 and not named and at in {None, f"{placed.path}.{next(iter(fields))}"}
@@ -103,7 +105,7 @@ def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fie
 
 
 def changes_in(several: Sequence[Placed], every: Sequence[Placed], **fields: object) -> Fix:
-    """Set the same fields in several constraints. ``every`` has all constraints of the object."""
+    """Return a fix that sets the same fields in several constraints. ``every`` has all constraints of the object."""
     names = "every constraint" if len(several) == len(every) else " and ".join(each.name for each in several)
     return _fix(several, f" in {names}" if len(every) > 1 else "", fields)
 

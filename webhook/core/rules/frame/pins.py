@@ -1,11 +1,13 @@
-"""The effect of node selector and affinity on a constraint, as far as the object alone shows it.
+"""The effect of a pod template's node selector and affinity on a constraint.
 
-    values of the key that the pods may use, n      n < minDomains: global minimum 0, at most n * maxSkew pods
+No cluster is needed.
+
+    n values of the topology key are allowed        n < minDomains: global minimum 0, at most n * maxSkew pods
                                                     n = 1: there is nothing to balance
-    pods that must share a domain                   as n = 1, if this is the only domain; else at most maxSkew pods
-    pods that must not share a domain               no domain ever has more than one of them
+    all pods must share a domain                    as n = 1, if this is the only domain. Else at most maxSkew pods
+    no two pods may share a domain                  no domain ever has more than one of these pods
 
-With known nodes, the rules about placement and effects look at the nodes instead.
+If the nodes are known, the placement rules check the nodes instead.
 """
 
 from collections.abc import Iterator
@@ -51,7 +53,11 @@ def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | No
 
 
 def pinned_by_template(subject: Subject, rule: str) -> Iterator[Finding]:
-    """Yield findings for constraints that leave replicas Pending in every cluster with two domains."""
+    """Yield a finding for each hard constraint that leaves replicas Pending.
+
+    The template's node selector or affinity allows too few domains. The finding holds for every cluster with at least
+    two domains.
+    """
     workload = subject.workload
     held = [placed for placed in subject.placed if _is_held(placed.template)]
     if not held or not _is_asked(subject) or not workload.traits.replicated or workload.suspended:
@@ -131,7 +137,11 @@ def _pinned_values(template: Template, key: str) -> frozenset[str] | None:
 
 
 def is_in_one_domain(template: Template, key: str) -> bool:
-    """Whether node selector and required node affinity allow only one value of the key, under any of its names."""
+    """Whether the node selection allows only one value of the label key.
+
+    The node selection is the node selector and the required node affinity. Misspelt, deprecated and unprefixed names of
+    the key count too.
+    """
     spec = template.template.pod_spec
     named = {*(spec.node_selector or ())}
     named.update(each.key for term in spec.node_terms or () for each in term.match_expressions or ())
@@ -169,7 +179,10 @@ def _is_apart(placed: Placed) -> bool:
 
 
 def _is_here(term: PodAffinityTerm, constraint: SpreadConstraint) -> bool:
-    """Whether the term has the constraint's key and applies to its own namespace and all revisions."""
+    """Whether the term has the constraint's key and covers only the pod's namespace.
+
+    The term must also cover all revisions.
+    """
     elsewhere = term.namespaces or term.namespace_selector is not None
     return (
         term.topology_key == constraint.topology_key

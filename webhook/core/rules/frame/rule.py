@@ -41,24 +41,27 @@ class Severity(StrEnum):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """A broken rule at one place. A value, never an exception.
+    """A rule's report of one fault in an object.
+
+    Returned as a value, never raised as an exception.
 
     Attributes:
         rule: The rule's id.
         path: The full API path.
-        summary: The fault, with its numbers. With the remedy it is the warning and the first line of a denial.
+        summary: The fault, with its numbers. Summary and remedy are the warning and the first line of a denial.
         remedy: The smallest fix in a few words.
         warning: The warning, instead of summary and remedy.
         headline: The first line of a denial, instead of summary and remedy.
         detail: The explanation.
         fix: The new text of the field at ``path``, or an instruction.
-        edits: The same fix for programs. Together they remove the finding, cause no other warning (hidden notes may
-            appear), and change no unrelated constraint.
+        edits: The same fix for programs. Together the edits remove the finding, cause no other warning (hidden notes
+            may appear), and change no unrelated constraint.
         by_hand: Why there are no edits.
-        key: Identifies the finding in other versions of the object, so it has no index.
+        key: Identifies the same fault in an older or newer version of the object. The key contains no list index,
+            because indices can change.
         warns: Whether to warn or stay silent by default. None for the rule's default mode.
-        at_most: The highest mode, whatever is configured.
-        severity: None for the rule's own.
+        at_most: The highest mode of the finding, whatever mode is configured.
+        severity: The finding's own severity. None for the rule's severity.
     """
 
     rule: str
@@ -97,7 +100,7 @@ class NotEvaluated(Struct, frozen=True):
 
     @property
     def missing(self) -> str:
-        """The reason as a text for users: the missing fact."""
+        """The reason for users, as a text about the missing fact: ``another scheduler``."""
         return self.reason.text
 
     @property
@@ -115,7 +118,10 @@ _P = ParamSpec("_P")
 def guarded(
     rules: Iterable["Rule"], ask: Callable[_P, Iterable[RuleAnswer]], *args: _P.args, **kwargs: _P.kwargs
 ) -> list[RuleAnswer]:
-    """Return the rules' answers. If the function raises, keep its answers so far and add the failure of each rule."""
+    """Return the rules' answers from calling ``ask``.
+
+    If ``ask`` raises an exception, keep its answers so far and add a failure for each rule.
+    """
     answers: list[RuleAnswer] = []
     try:
         answers.extend(ask(*args, **kwargs))  # what it answered before it raised stays
@@ -148,24 +154,24 @@ class AskedAgain(Enum):
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """One check. Its id and the meaning of its id are promises.
+    """A check of evenspread. A rule's id and its meaning never change.
 
     Args:
-        id: The name in messages and in the configuration. `docs/rules/silent.yaml` lists its silent cases.
+        id: The name in messages and in the configuration. `docs/rules/silent.yaml` lists cases without a finding.
         title: The fault in general, for lists and reports.
         severity: The default severity of findings.
         mode: The default mode. A finding can change it (`Finding.warns`).
-        why: The consequence in the cluster, for its page.
+        why: The consequence in the cluster, for the rule's page.
         since: The first version with the rule.
-        ask: The evaluating function. Rules can share it.
+        ask: The function that evaluates the rule. Rules can share a function.
         ask_written: The function for fields dropped by kube-apiserver. Admission never calls it.
-        needs: The facts without which it has no answer.
-        uses: The facts with which it finds more.
-        of_api: Whether it repeats kube-apiserver's own error.
+        needs: The facts that the rule cannot do without.
+        uses: The facts that let the rule find more.
+        of_api: Whether the rule repeats kube-apiserver's own error.
         of_a_part: Whether constraints and some labels are enough, as in operators' resources.
-        without_constraints: Whether it applies to objects without constraints.
-        asked_again: When it judges the fixes of other rules.
-        recounts: Whether its fixes change the counted pods.
+        without_constraints: Whether the rule applies to objects without constraints.
+        asked_again: When the rule is evaluated again, to judge the fixes of other rules.
+        recounts: Whether the rule's fixes change the counted pods.
         only_audits: Whether no finding warns by default.
         highest_on_pods: The highest mode for Pods, and for objects of kube-system accounts.
     """
@@ -190,11 +196,17 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     @property
     def slow(self) -> bool:
-        """Whether a report is necessary if time runs out during the rule. A dry run reports this itself."""
+        """Whether evenspread must report the rule as not evaluated if time runs out.
+
+        Rules with a dry run report the timeout themselves.
+        """
         return bool(self.needs or self.uses) and Need.DRY_RUN not in self.needs
 
     def finding(self, placed: Placed, field: str, fix: Fix, *, summary: str, **texts: Unpack[_OtherFields]) -> Finding:
-        """Return a finding about a field of a constraint, or about all of it. The default key is the constraint's."""
+        """Return a finding about a field of a constraint, or about the whole constraint.
+
+        ``key`` defaults to the constraint's key.
+        """
         path = f"{placed.path}.{field}" if field else placed.path
         texts.setdefault("key", placed.key)
         return Finding(rule=self.id, path=path, summary=summary, **fix.fields, **texts)

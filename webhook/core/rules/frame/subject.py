@@ -62,7 +62,10 @@ class Placed(Struct, frozen=True, dict=True):
 
     @property
     def key(self) -> str:
-        """An identity of the constraint. Constraints inserted before it do not change it."""
+        """The constraint's identity: template path, topology key and whenUnsatisfiable.
+
+        Inserting another constraint does not change it.
+        """
         return f"{self.template.path} {self.constraint.topology_key} {self.constraint.when_unsatisfiable}"
 
 
@@ -101,7 +104,10 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @cached_property
     def _limit(self) -> Reason | None:
-        """The size limit exceeded by the object. None if there is none, and offline, because no request waits."""
+        """The size limit exceeded by the object. None without an exceeded limit.
+
+        Always None offline, because no admission request waits there.
+        """
         return None if self.context.offline else exceeded_template_limit(self.workload)
 
     @property
@@ -131,7 +137,7 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @property
     def pods(self) -> str:
-        """The subject of a sentence about the pods, with its verb: "the pods have"."""
+        """The start of a message about the pods: "this pod has" for a Pod, else "the pods have"."""
         return "this pod has" if self.workload.is_pod else "the pods have"
 
     def lacks(self, *resources: str) -> Reason | None:
@@ -167,7 +173,10 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     @cached_property
     def _unusable(self) -> Reason | None:
-        """Why rules cannot read the cluster for this object at any time. None if they can."""
+        """Why no rule can use the cluster for this object. None if rules can.
+
+        The index is too old, or the object exceeds a limit.
+        """
         if self.context.age() > self.policy.max_staleness_seconds:
             return Missing.STALE.reason
         # Each selector is counted, and the author of the pod chooses their number.

@@ -1,7 +1,9 @@
-"""Test each fix: apply it and evaluate the rules again. A fix that does not help loses its edits.
+"""Test each fix: apply its edits and evaluate the rules again.
 
-- In the pod templates in memory. Fixes of revealed findings join the fix.
-- In the whole object, decoded again. This takes longer and is only for callers that can wait.
+Remove the edits of an unhelpful fix.
+
+- In the pod templates in memory: if the edits reveal further findings, the fix gets the edits for these findings too.
+- In the whole object, decoded again: this takes longer, so only callers without a waiting request use it.
 
 Edits that do not fit and unreadable results are expected. Other exceptions are bugs of a rule (`rule.guarded`).
 """
@@ -67,7 +69,10 @@ class _Before:
         return _identity(finding) not in self._same
 
     def stays(self, finding: Finding, left: Iterable[Finding]) -> bool:
-        """Whether the fix leaves this finding: as many findings with its key as before. False without one before."""
+        """Whether the finding remains after the fix.
+
+        It remains if at least as many findings have its key as before the fix. False if no earlier finding had its key.
+        """
         return 0 < self._same[_identity(finding)] <= sum(_identity(each) == _identity(finding) for each in left)
 
     def more(self, left: Sequence[Finding]) -> list[Finding]:
@@ -188,14 +193,14 @@ def tried_in_templates(
     rules: Collection[str] | None = None,
     joins: bool = True,
 ) -> Tried:
-    """Try the fixes in the pod templates.
+    """Try the fixes of the findings in the pod templates.
 
     Args:
         findings: The findings of all rules.
         subject: The object.
-        ask: Returns the answers of the rules that judge a fix.
+        ask: Returns the results of the rules used to test a fix.
         rules: The ids of the rules with fixes to try. None for all.
-        joins: Whether a fix takes over the fixes of revealed findings. If not, it loses its edits.
+        joins: Whether to add the fixes of findings caused by a fix to that fix. If not, the fix loses its edits.
     """
     editing = [each for each in findings if each.edits and (rules is None or each.rule in rules)]
     del editing[_most_tried(subject) :]

@@ -16,7 +16,10 @@ CAPPING_MIN_DOMAINS = 100_000
 
 
 class UsableNodes:
-    """The nodes for the pods of a template. ``spec`` is the pod spec with the additions of the RuntimeClass."""
+    """Sets of nodes for the pods of a template: usable, tolerated and others.
+
+    ``spec`` is the pod spec with the additions of the RuntimeClass.
+    """
 
     def __init__(self, subject: Subject, template: Template) -> None:
         index = subject.context.cluster
@@ -45,7 +48,10 @@ class UsableNodes:
 
     @cached_property
     def open(self) -> int:
-        """The usable nodes without untolerated taints, full nodes included. Starting and leaving nodes are excluded."""
+        """The usable nodes without untolerated taints, including full nodes.
+
+        Excludes nodes that are starting or draining.
+        """
         return self.usable & self.tolerated & settled_nodes(self.view)
 
     @cached_property
@@ -82,7 +88,7 @@ class UsableNodes:
 
 
 def usable_nodes_of(subject: Subject) -> Iterator[tuple[Placed, UsableNodes]]:
-    """Yield each constraint with the nodes for the pods of its template."""
+    """Yield each constraint with the node sets for its template's pods."""
     nodes: UsableNodes | None = None
     for placed in subject.placed:
         if nodes is None or nodes.template is not placed.template:

@@ -70,7 +70,10 @@ def _is_pinned(template: Template) -> bool:
 
 
 def _restrictions(template: Template, admitted: PodSpec | None = None) -> Iterator[tuple[Restriction, str]]:
-    """Yield each restriction of the pods' nodes and its name in messages. ``admitted`` includes the RuntimeClass."""
+    """Yield each node restriction of the pods, and its name in messages.
+
+    ``admitted`` is the pod spec after admission. Its node selector may come from the RuntimeClass.
+    """
     spec = template.template.pod_spec
     if spec.node_selector or spec.node_terms is not None:
         yield Restriction.AFFINITY, "node selector" if spec.node_selector else "node affinity"

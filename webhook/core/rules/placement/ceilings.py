@@ -64,7 +64,7 @@ TAINTED = PlacementRule(
 
 
 def _rises(case: TemplateUnderRule, capacity: ConstraintRoom, minimum: int) -> bool:
-    """Whether there are enough replicas to raise all other domains above the minimum, and more than maxSkew."""
+    """Whether the replicas exceed maxSkew and can fill every other domain above the minimum."""
     if case.wanted <= capacity.limit.max_skew:
         return False
     # The pods needed to lift all others above the minimum. Until then, the tainted domain limits nothing.

@@ -1,4 +1,7 @@
-"""Find caps of SpreadGroups that are broken, or that missing pods can break."""
+"""Report domains with more pods of a SpreadGroup than its cap allows.
+
+Domains that missing pods can fill beyond the cap are reported too.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -77,7 +80,7 @@ class _Lacking(Struct, frozen=True):
 
 
 class _Limit(NamedTuple):
-    """A cap, and the number of pods for the cap's share."""
+    """A cap of a group, and the number of pods its fraction refers to."""
 
     cap: Cap
     of_pods: int
@@ -215,8 +218,8 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
 ) -> Iterator[_Fullest | Reason]:
     """Yield the most pods possible in each of the fullest domains.
 
-    First place only the workload's own missing pods there. Then try it with missing pods of ``others`` placed before
-    them, if all of them together can break the cap.
+    First place only the workload's own missing pods in the domain. Then try again with missing pods of ``others``
+    placed first, if all these pods together can exceed the cap.
     """
     names = sorted(column.values, key=lambda each: (-there.get(each, 0), each))[:_MOST_DOMAINS]
     unlabelled = coming.index.nodes.view().live & ~column.present
@@ -240,7 +243,10 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
 def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
     coming: MissingPods, others: Sequence[_Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
 ) -> Iterator[_Fullest | Reason]:
-    """Yield the most pods of a domain if missing pods of other workloads are placed first, up to the cap."""
+    """Yield the most pods of a domain if other workloads' missing pods come first.
+
+    Their pods are placed up to the cap, then the workload's own missing pods. Yield a reason if the number is unknown.
+    """
     before = min(most - held, sum(one.pods for each in others for one in each.batches))
     if before > _MOST_LED:
         yield Reason(f"unknown: {before} missing pods of other workloads are too many to place one by one")
@@ -256,7 +262,10 @@ def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
 
 
 def _after_others(of: ClusterGame, own: int, room: int) -> tuple[int, int]:
-    """Place up to ``room`` pods of the later classes, then pods of the first ``own`` classes. Return both numbers."""
+    """Place up to ``room`` pods of the other workloads, then this workload's pods.
+
+    Pod classes below ``own`` belong to this workload. Return the numbers of placed pods, the other workloads' first.
+    """
     game, state, placed = of.game, of.game.start, [0, 0]
     for number, most in ((0, room), (1, _MOST_LED)):
         while placed[number] < most:

@@ -3,7 +3,7 @@
 A pod needs a dry run. A workload's pods are placed one by one, in every order (`frame.shortfall`). Three kinds of pods
 are skipped:
 
-- pods of a controller, because their author wrote the controller,
+- pods of a controller, because their author edits the controller and not the pods,
 - pods with scheduling gates or a node, because the scheduler does not place them now,
 - pods of another scheduler.
 """
@@ -82,7 +82,10 @@ DO_NOT_FIT = PlacementRule(
 
 
 def feasibility(subject: Subject) -> Feasibility | None:
-    """Run a pod through the scheduler's filters. None if the pod is skipped."""
+    """Run the workload's next pod through the scheduler's filters.
+
+    None if the pod is skipped, or if it has no hard constraint.
+    """
     template = _tried(subject)
     if template is None:
         return None
@@ -176,20 +179,26 @@ def _finding(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -
 
 
 def _warning(balance: Balance, explanation: Explanation, subject: Subject, remedy: str) -> str:
-    """Return the warning. If it is too long, drop first the obstacle's start, then the reasons, then the remedy."""
+    """Return the warning about a pod without a node. Shorten a too long warning.
+
+    Dropped first is "no node" at the start, then the reasons, then the remedy.
+    """
     full, brief = (_waits(balance, explanation, subject, reasons=reasons) for reasons in (True, False))
     mended = [f"{said}; {remedy}" for said in (f"{_NO_NODE}: {full}", full, brief)] if remedy else []
     return short_enough(DO_NOT_FIT.id, *mended, f"{_NO_NODE}: {brief}")
 
 
 def _needs_action(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -> bool:
-    """Whether nothing but a person can help: no new node, no preemption, no unknown fact."""
+    """Whether only a person can make the pod fit.
+
+    No node can be added, preemption cannot help, and no plugin is unevaluated.
+    """
     if can_add_nodes(subject.policy, index.nodes.view()) or "DynamicResources" in explanation.not_evaluated:
         return False
     return not may_preempt(explanation.problem.pod) or not decide(without_limits(explanation.problem)).feasible
 
 
 def _waits(balance: Balance, explanation: Explanation, subject: Subject, *, reasons: bool = True) -> str:
-    """Describe the obstacle with the names allowed by the policy. Hostnames count as names of nodes."""
+    """Describe the domains that reject the pod, with node names and hostnames only if the policy allows."""
     names = subject.policy.messages.name_domains(balance.domains.constraint.topology_key)
     return shortened(why_minimum_stays(balance, explanation.verdict, names=names, reasons=reasons), 120)

@@ -50,8 +50,8 @@ def pod_services(labels: Mapping[str, str], namespace: str, index: ReadOnlyIndex
 def label_selector(selector: Selector) -> LabelSelector:
     """Convert a compiled selector to the API's form.
 
-    If the controller does not select the pod, the Service and the controller may require two values of a key.
-    matchLabels has only one value by key, so the second becomes an expression. Equal requirements are merged.
+    The selector can combine a Service and a controller, so two requirements can name different values of one key.
+    matchLabels has only one value for a key, so the second value becomes an expression. Equal requirements are merged.
 
     Source: meta/v1/helpers.go ``LabelSelectorAsSelector``, the inverse of this function.
     """

@@ -1,4 +1,4 @@
-"""Existing pods in a relation of affinity with an incoming pod.
+"""Find existing pods relevant to an incoming pod's affinity and anti-affinity.
 
 Source: kube-scheduler interpodaffinity filtering.go, plugin.go; framework/types.go.
 """
@@ -113,9 +113,10 @@ def _is_widened(selector: Selector, version: KubernetesVersion) -> bool:
 
 
 def widened_terms(pod: Pod, version: KubernetesVersion) -> Iterator[str]:
-    """Yield the pod's required terms that upstream, by mistake, applies to every namespace.
+    """Yield the affinity terms that upstream wrongly applies to every namespace.
 
-    A term is ``podAffinity[0]``. An invalid term hides the other terms of its list.
+    They are required terms of the pod. Each is a path such as ``podAffinity[0]``. If a term is invalid, its whole list
+    is skipped.
     """
     affinity = pod.pod_spec.affinity or Affinity()
     for name, side in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):

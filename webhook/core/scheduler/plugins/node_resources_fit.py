@@ -26,13 +26,14 @@ _Part = tuple[tuple[str, ...], int, int]
 
 
 class FreeResources(Struct, frozen=True, dict=True):
-    """Free and allocatable amounts of a pod's requested resources, by slot.
+    """Free and allocatable amounts of a pod's requested resources.
 
-    CPU is in milli-CPU, every other resource in whole units.
+    Each tuple has one amount per node slot. CPU is in milli-CPU, every other resource in whole units.
 
     Attributes:
-        free: Only resources scarce on some node, in the order of reasons.
-        allocatable: Only resources scarce on some node even without pods.
+        free: Free amounts by resource. Contains only resources scarce on some node, in the order of kube-scheduler's
+            reasons.
+        allocatable: Allocatable amounts by resource. Contains only resources scarce on some node even without pods.
         wanted: The pod's request of each resource in ``free``.
     """
 
@@ -57,10 +58,10 @@ class FreeResources(Struct, frozen=True, dict=True):
 
 
 def scarce_amounts(amounts: Sequence[tuple[str, int]], index: ReadOnlyIndex) -> Mapping[str, tuple[int, ...]]:
-    """Return the free amounts by slot of the resources scarce on some node, in order.
+    """Return the free amounts of each resource scarce on some node, by slot.
 
-    The resources of every node (`OF_EVERY_NODE`) take a single lookup. The pod's author chooses the number of other
-    resources, and each may add up all nodes. Each of these therefore takes a separate lookup.
+    The resources keep the order of ``amounts``. The usual resources (`OF_EVERY_NODE`) share one lookup. Every other
+    resource takes a lookup of its own: the pod's author chooses their number, and each lookup may add up all nodes.
     """
     usual, others = list[tuple[str, int]](), list[tuple[str, int]]()
     for amount in amounts:
@@ -75,7 +76,12 @@ def scarce_amounts(amounts: Sequence[tuple[str, int]], index: ReadOnlyIndex) -> 
 
 
 def free_resources(request: PodRequest, index: ReadOnlyIndex) -> FreeResources:
-    """Copy the amounts of scarce resources. Source: noderesources/fit.go ``fitsRequest``."""
+    """Return the amounts of those requested resources that are scarce on some node.
+
+    The result has free and allocatable amounts.
+
+    Source: noderesources/fit.go ``fitsRequest``.
+    """
     amounts = dict(((PODS, 1), *request.amounts))
     free = scarce_amounts([(name, amount) for name, amount in amounts.items() if amount > 0], index)
     # Only scarce resources can be too large for a node. Upstream never calls the number of pods unresolvable.
@@ -105,7 +111,7 @@ def run_node_resources_fit(resources: FreeResources) -> PluginResult:
 
 
 def _split(parts: Sequence[_Part], reason: str, failing: int, never: int) -> list[_Part]:
-    """Split each part into the failing nodes, with one more reason, and the other nodes."""
+    """Split each set of nodes into failing and other nodes. Failing nodes get one more reason."""
     divided: list[_Part] = []
     for reasons, nodes, unresolved in parts:
         if nodes & failing:

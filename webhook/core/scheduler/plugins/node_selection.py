@@ -61,7 +61,7 @@ def nodes_of_terms(view: NodeView, terms: Iterable[NodeTerm], *, by_labels: bool
 
 
 def nodes_selected(view: NodeView, selector: Selector) -> int:
-    """Select nodes with labels that match a label selector."""
+    """Return the nodes whose labels match the selector, as a bit set."""
     return _meeting_all(view, selector.requirements)
 
 

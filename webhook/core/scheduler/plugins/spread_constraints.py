@@ -26,8 +26,8 @@ class SpreadDefaults(Struct, frozen=True):
     """The cluster's default constraints.
 
     Attributes:
-        system: Whether these are kube-scheduler's built-in constraints. They only score. Only with them, a node without
-            a topology key gets a score.
+        system: Whether these are kube-scheduler's built-in constraints. Built-in constraints only score nodes. A node
+            without a topology key gets a score only with built-in constraints.
 
     Source: plugin.go ``defaultConstraints``, ``systemDefaulted``.
     """
@@ -51,12 +51,12 @@ class Constraint(Struct, frozen=True):
 
 
 class CountedConstraints(Struct, frozen=True):
-    """A pod's hard or soft constraints, and the pods that match each of them.
+    """A pod's hard or soft constraints, and the pods that match each constraint.
 
     Attributes:
-        counts: For each constraint, the matching pods by slot. Slots of deleted nodes are possible.
-        require_all: Whether nodes without one of the keys get no score.
-        error: The error about an invalid selector. It fails the whole attempt.
+        counts: For each constraint, the matching pods by node slot. Slots of deleted nodes are possible.
+        require_all: Whether nodes without one of the topology keys get no score.
+        error: The error about an invalid selector. It fails the whole scheduling attempt.
     """
 
     constraints: tuple[Constraint, ...] = ()

@@ -48,11 +48,16 @@ _NO_ATTRIBUTES_CLASS = (
 
 
 class _ClaimError(Exception):
-    """The plugin's error if it cannot search for a claim's volume."""
+    """The VolumeBinding plugin's error about a claim: it cannot search for a matching volume."""
 
 
 class _PodClaims(Struct, frozen=True):
-    """The pod's bound claims, its claims with delayed binding, and the facts for their search."""
+    """A pod's claims, and the cluster facts for finding their volumes.
+
+    Attributes:
+        bound: The bound claims.
+        waiting: The unbound claims with delayed binding.
+    """
 
     bound: tuple[Claim, ...]
     waiting: tuple[Claim, ...]
@@ -102,7 +107,10 @@ def _claim_fault(claim: Claim) -> str:
 def _sort_claims(
     claims: Sequence[Claim], storage: Storage, nodes: NodeView, version: KubernetesVersion
 ) -> PluginResult:
-    """Sort claims into bound and waiting. Any other claim rejects the pod. Source: binder.go ``GetPodVolumeClaims``."""
+    """Split the pod's claims into bound claims and claims waiting for a node.
+
+    Any other claim rejects the pod. Source: binder.go ``GetPodVolumeClaims``.
+    """
     bound, waiting, immediate = [], [], False
     for claim in claims:
         if claim.bound:
@@ -153,7 +161,13 @@ def _named_hosts(term: NodeSelectorTerm) -> frozenset[str]:
 
 
 def _decide(pod_claims: _PodClaims, candidates: int) -> list[StatusOfNodes]:
-    """Run the plugin's Filter. Source: binder.go ``FindPodVolumes``."""
+    """Run the volume binding plugin's Filter on the candidate nodes.
+
+    Returns:
+        The status of each rejected node, grouped by reasons.
+
+    Source: binder.go ``FindPodVolumes``.
+    """
     conflicting, gone = _check_bound(pod_claims, candidates)
     unbindable, without_space, errors = _check_waiting(pod_claims, candidates)
     for _, failed in errors:
@@ -254,7 +268,7 @@ def _requested(claim: Claim) -> ResourceList:
 def _group_nodes(
     claims: Sequence[Claim], pod_claims: _PodClaims, candidates: int
 ) -> Iterable[tuple[int, frozenset[str]]]:
-    """Group the candidates by the free volumes within their reach."""
+    """Group the candidate nodes by the free volumes that they can reach."""
     free, nodes = pod_claims.storage.free, pod_claims.nodes
     everywhere: set[str] = set()
     near: dict[int, list[str]] = {}
@@ -353,9 +367,10 @@ def _is_reserved_for(claim: Claim, volume: PersistentVolume) -> bool:
 
 
 def _nodes_without_new_volume(claims: Sequence[Claim], pod_claims: _PodClaims, candidates: int) -> tuple[int, int]:
-    """Return the nodes that cannot provision some claim, and the nodes without space.
+    """Return the nodes unable to provision some claim, and the nodes without space.
 
-    Each claim has a known class. Without a known class it would not wait.
+    Space means storage capacity. Each claim has a known storage class. Claims with an unknown class are handled
+    elsewhere.
 
     Source: binder.go ``checkVolumeProvisions``.
     """

@@ -28,19 +28,21 @@ DRIVER_RESOURCES = {
 class Storage(Struct, frozen=True):
     """The claims, volumes and classes of one pod, and other pods' volumes.
 
+    A slot is the number of a node in the index.
+
     Attributes:
         claims: The pod's existing claims, by name.
         volumes: The volumes of the pod's claims and of ``others``, by name.
-        free: For each unbound claim of the pod, the volumes that it can bind.
-        classes: The storage classes of the same claims, by name.
-        users: For each claim of the pod, the number of pods that mount it, by slot.
-        limits: The most volumes, by node and driver.
-        mounted: Pods with volumes, by slot.
+        free: For each unbound claim of the pod, the volumes available for binding.
+        classes: The storage classes of the pod's claims and of ``others``, by name.
+        users: For each claim of the pod, the number of pods mounting the claim on each node slot.
+        limits: The most volumes a node may attach, by node name and driver.
+        mounted: Pods with volumes, by node slot.
         others: The claims of the pods in ``mounted``, by namespace and name.
-        attached: Attached volumes, by slot.
+        attached: Attached volumes, by node slot.
         drivers: CSIDriver objects, by name.
-        installed: The nodes with the driver, for each driver that the pod's node must have.
-        capacities: By class, for classes whose driver publishes capacities.
+        installed: The nodes with the driver, as a set, for each driver required on the pod's node.
+        capacities: Published capacities by storage class, for classes whose driver publishes capacities.
         unknown: Kinds missing from the index.
     """
 
@@ -124,7 +126,7 @@ def _slots(names: Iterable[str], nodes: NodeView) -> int:
 
 
 def _near_limit(wanted: int, limits: Mapping[str, Mapping[str, int]], index: ReadOnlyIndex) -> Mapping[str, int]:
-    """Return the nodes (by name, with slot) where the ``wanted`` further volumes may exceed a limit."""
+    """Return the nodes where ``wanted`` more volumes may exceed a volume limit, as slots by node name."""
     slots, mounts, attachments = index.nodes.view().slots, index.pods.mounts(), index.volumes.attachments()
     # Both are upper bounds, so the other nodes certainly have enough.
     return {

@@ -19,10 +19,16 @@ _HALF = MAX_NODE_SCORE // 2
 
 
 class ResourceUse(Struct, frozen=True):
-    """A resource on all nodes by slot, and the pod's request of it, in milli-CPU or bytes.
+    """The amounts of one resource on all nodes, by slot, and in the pod's request.
 
-    ``assumed`` is the additional amount for pods without a request. ``scored`` is the pod's request with upstream's
-    minimum.
+    All amounts are in milli-CPU or bytes.
+
+    Attributes:
+        free: The free amount of each node.
+        allocatable: The allocatable amount of each node.
+        assumed: The amount added on a node for pods without a request.
+        request: The pod's request.
+        scored: The pod's request, with kube-scheduler's minimum for scoring.
     """
 
     free: Sequence[int]
@@ -54,7 +60,9 @@ def _mean_left(resources: Sequence[ResourceUse], slot: int) -> int:
 def balanced_allocation(
     resources: Sequence[ResourceUse], feasible: Iterable[int], version: KubernetesVersion
 ) -> dict[int, int]:
-    """Score nodes by their balance of CPU and memory. The scores are by slot. Empty for a pod without requests.
+    """Score nodes by their balance of CPU and memory use.
+
+    The scores are by node slot. Empty for a pod without requests.
 
     Source: noderesources/balanced_allocation.go ``PreScore``, ``balancedResourceScorer``.
     """

@@ -93,7 +93,7 @@ def _weighted_terms(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, 
 
 
 def node_scores(scoring: _ScoreFacts, cycle: Cycle, feasible: int) -> Mapping[str, Mapping[int, int]] | None:
-    """Return the weighted score of each feasible node for each plugin, by slot.
+    """Return the weighted score of each feasible node, by plugin and node slot.
 
     A plugin without scores has an empty mapping. ``cycle`` must have the same problem. None for an invalid preferred
     term of node affinity: kube-apiserver accepts some invalid terms, and the scheduler fails on them.

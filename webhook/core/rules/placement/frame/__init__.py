@@ -1,1 +1,1 @@
-"""The shared part of placement rules: a template in the cluster, its losses and its fixes."""
+"""Code shared by the placement rules: the template in the cluster, lost zones, shortfalls and fixes."""

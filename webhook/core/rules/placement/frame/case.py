@@ -1,7 +1,7 @@
-"""A pod template with its hard constraints, the nodes for its pods, and words for domains.
+"""The input of placement rules: a pod template, hard constraints and nodes.
 
-Placement rules share the choice of templates, the number of pods, and the limit to notes if nodes can be added. Each
-template is looked up in the cluster once.
+All placement rules share the selected templates and the number of pods. If nodes can be added, their findings are at
+most audit notes. The rules read the cluster only once for each template.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -140,7 +140,10 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         )
 
     def ceilings(self) -> Iterator[tuple[ConstraintRoom, tuple[Placed, Placed], int]]:
-        """Yield each zone and hostname constraint with a lower cap together than each alone, and this cap in pods."""
+        """Yield each pair of a zone and a hostname constraint with a lower cap together.
+
+        The pair admits fewer pods than each constraint alone. The last value is this cap in pods.
+        """
         for zones, zone in self.subject.while_time_is_left(zip(self.capacities, self.placed, strict=True)):
             for hosts, host in zip(self.capacities, self.placed, strict=True):
                 if hosts.column.key != HOSTNAME or zones.column.key != ZONE:
@@ -154,7 +157,10 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
                     yield zones, (zone, host), placed + added
 
     def with_hard(self, kept: Sequence[CountedConstraint]) -> "TemplateUnderRule":
-        """Return this case with other hard constraints: a selection of its own, possibly changed."""
+        """Return the same template with other hard constraints.
+
+        They must come from the template's own hard constraints, possibly changed.
+        """
         hard = tuple(replace(each, index=index) for index, each in enumerate(kept))
         return replace(
             self,
@@ -169,7 +175,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         return Mode.AUDIT if self.grows else Mode.DENY
 
     def fit(self, admitted: int) -> str:
-        """The start of a message: how many of the pods fit."""
+        """Return the start of a message: the number of fitting pods, such as ``at most 3 of 5 fit``."""
         said = (
             f"at most {admitted} of {self.wanted} fit"
             if admitted < self.wanted
@@ -185,7 +191,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
 
     @property
     def stay(self) -> str:
-        """The end of a message about the running pods, which must stay. Empty without running pods."""
+        """Return the end of a message: it assumes no running pod moves. Empty without running pods."""
         if not self.running:
             return ""
         return f"; this assumes that the {plural(self.running, 'running pod')} stay{'s' if self.running == 1 else ''}"
@@ -297,7 +303,10 @@ def noun(capacity: ConstraintRoom, many: int = 1) -> str:
 
 
 def staying(case: TemplateUnderRule, capacity: ConstraintRoom, domains: Collection[int], kind: str = "") -> str:
-    """Describe the limiting domains: ``tainted zone c stays at 0``. The policy decides whether to name them."""
+    """Describe the domains that hold down the global minimum.
+
+    For example ``tainted zone c stays at 0``. The policy decides whether the text may name the domains.
+    """
     many, key = len(domains), capacity.column.key
     word = f"{kind} {noun(capacity, many)}".strip()
     level = min((capacity.count(number) for number in domains), default=0)
@@ -327,8 +336,8 @@ class PlacementRule(Rule, frozen=True, kw_only=True):
     Attributes:
         of_template: Evaluates one template.
         concerns: Whether the rule applies to an object with these hard constraints.
-        of_jobs: Whether it applies to Jobs too.
-        unless_warned: Whether it stays silent if another placement rule warns.
+        of_jobs: Whether the rule applies to Jobs too.
+        unless_warned: Whether the rule is skipped if another placement rule warns.
     """
 
     needs: tuple[Need, ...] = (Need.NODES, Need.PODS)

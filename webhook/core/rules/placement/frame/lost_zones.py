@@ -74,7 +74,7 @@ def _is_moved(case: TemplateUnderRule) -> bool:
 
 
 def _pending(case: TemplateUnderRule, lost: int) -> Sequence[int]:
-    """Return, by constraint, the fewest Pending replacement pods after the loss. 0 without a proof."""
+    """Return, for each constraint, a proven minimum of Pending pods after the zone loss. 0 without a proof."""
     if case.running == case.wanted:
         return _pending_of_running(case, lost)
     return [_pending_of_new(case, capacity, lost) if _counts_taints(capacity) else 0 for capacity in case.capacities]

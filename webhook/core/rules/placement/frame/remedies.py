@@ -16,12 +16,14 @@ from webhook.core.rules.placement.frame.case import TemplateUnderRule
 
 
 class Remedy(Struct, frozen=True):
-    """A helpful change, or no words and no fix if no change helps.
+    """A change of a workload that resolves a finding.
+
+    No words and no fix if no change helps.
 
     Attributes:
-        field: The field for the finding.
-        words: The change in a warning.
-        fix: The change as a fix.
+        field: The field reported by the finding.
+        words: The change, as text for a warning.
+        fix: The change, as a fix with edits.
         hard: The hard constraints after the change.
         is_last_word: Whether the change silences the rule for any number of pods.
     """
@@ -41,10 +43,10 @@ def first_that_helps(
     field: str,
     brings: Callable[[TemplateUnderRule], bool],
 ) -> Remedy:
-    """Return the first change after which every order places all pods. Without such a change, return an empty remedy.
+    """Return the first change after which every order places all pods.
 
-    If ``brings`` finds another problem after the change, the fix also sets nodeTaintsPolicy: Honor. If the problem
-    remains, the fix has words only.
+    Without such a change, return an empty remedy. If ``brings`` finds another problem after the change, the fix also
+    sets nodeTaintsPolicy: Honor. If the problem remains, the fix is text only, without an edit.
     """
     tried = tuple(remedies)
     for target in case.targets(admitted):
@@ -92,9 +94,10 @@ def _and_honoring(case: TemplateUnderRule, remedy: Remedy) -> Remedy | None:
 
 
 def honoring(case: TemplateUnderRule, placed: Placed, *fields: str) -> Iterator[Remedy]:
-    """Yield a change of policies from Ignore to Honor, in this constraint, then in all.
+    """Yield fixes that change node policies from Ignore to Honor.
 
-    If this leaves a constraint with one domain, yield the constraint's removal instead.
+    The first fix changes this constraint, the second changes all constraints. If the first fix leaves this constraint
+    with one domain, the constraint's removal replaces the first fix.
     """
     only = _honoring(case, (placed,), fields)
     every = _honoring(case, case.placed, fields)
@@ -112,7 +115,10 @@ def _spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool
 
 
 def _removed(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
-    """Yield the removal of the template's only constraint. Next to others, it stays: it turns off the defaults."""
+    """Yield the removal of the template's only constraint.
+
+    A constraint next to others is kept: any constraint turns off the scheduler's default constraints.
+    """
     if len(_all_constraints(case)) == 1:
         yield Remedy(WHEN_UNSATISFIABLE, f"remove {placed.name}", removal(placed), ())
 
@@ -157,9 +163,10 @@ def loosened(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
 
 
 def made_soft(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
-    """Yield the change of constraints to soft.
+    """Yield the fix of making the constraints soft.
 
-    A constraint with a soft twin is removed, and so is a sole constraint with a single domain.
+    A constraint is removed instead if the same soft constraint exists. If one of the constraints has a single domain,
+    the only fix is the removal of the template's only constraint.
     """
     domains = {each.hard.index: each.column.domain_count(each.domains.counting) for each in case.capacities}
     if any(domains[case.placed.index(each)] < 2 for each in several):

@@ -1,7 +1,8 @@
 """Decide whether all pods of a template fit, and find the cause and the fix.
 
-Bounds answer first (`TemplateUnderRule.fits_now`). The engine (`placement.simulation`) decides the rest. It also tests
-each fix: every order must place all pods, next to running pods and from scratch.
+Cheap upper and lower limits are tested first (`TemplateUnderRule.fits_now`). Otherwise the simulation
+(`placement.simulation`) decides. The simulation also tests each fix: every order must place all pods, next to running
+pods and from scratch.
 """
 
 from collections.abc import Sequence
@@ -59,17 +60,17 @@ _PODS = {Placement.MISSING: missing_pods, Placement.ANEW: all_pods_recreated, Pl
 
 
 class Shortfall(Struct, frozen=True):
-    """Pods without a node in some order.
+    """Details of a template's pods if some order leaves a pod without a node.
 
     Attributes:
         case: The template in the cluster.
         placement: The pods to place.
         replicas: The requested pods. The autoscaler's maximum if the replicas fit.
-        staying: The running pods.
-        found: The simulation.
+        staying: The number of running pods that keep their nodes.
+        found: The result of the simulation.
         cause: The cause of the shortfall.
-        at_most: The highest mode of a finding.
-        preempts: The pods that preemption would remove (`pods_to_preempt`).
+        at_most: The highest allowed mode of a finding.
+        preempts: The number of pods that preemption would remove (`pods_to_preempt`). None if preemption does not help.
     """
 
     case: TemplateUnderRule
@@ -88,13 +89,13 @@ class Shortfall(Struct, frozen=True):
 
     @property
     def fewest(self) -> int:
-        """The fewest placed pods at the end of any known order."""
+        """The fewest placed pods of the workload at the end of any known order, including running pods that stay."""
         found = self.found
         return self.staying + (sum(found.placed) if found.fewest is None else found.fewest)
 
 
 def speaks_of(subject: Subject, _hard: Sequence[Placed]) -> bool:
-    """Whether the workload has no controller, and its pods no scheduling gates."""
+    """Whether the rule applies: the object has no controller and no scheduling gates."""
     workload = subject.workload
     if workload.meta.owner_references and workload.meta.controller is not None:
         return False
@@ -102,7 +103,11 @@ def speaks_of(subject: Subject, _hard: Sequence[Placed]) -> bool:
 
 
 def missing(case: TemplateUnderRule) -> Shortfall | Reason | None:
-    """Return the shortfall of missing pods. None if all fit, a reason if unknown. Call this function by `once`."""
+    """Return the shortfall of the missing pods.
+
+    None if all pods fit. A reason if the shortfall is unknown. Call this function through `once`, which caches the
+    result.
+    """
     for replicas in dict.fromkeys((case.wanted, case.most)):
         if case.fits_now(replicas):
             continue
@@ -271,7 +276,10 @@ def in_the_way(short: Shortfall) -> str:
 
 
 def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: ConstraintRoom, placed: Placed) -> str:
-    """Describe the limiting domains. Empty if all domains accept a pod."""
+    """Describe the domains that limit a constraint. Empty for none.
+
+    A domain limits it with the fewest pods and no usable node. A lack of eligible domains limits it too.
+    """
     if not room.limit.enough and (placed.constraint.min_domains or 1) == 1:
         return f"{placed.name} has no eligible {placed.noun}, because no eligible node has its topologyKey"
     if not room.limit.enough:
@@ -283,7 +291,10 @@ def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: Constrain
 
 
 def steps(short: Shortfall) -> str:
-    """Describe the shortest known order that leaves pods without a node. Name nodes only if messages may."""
+    """Describe the shortest known order that leaves pods without a node.
+
+    Node names appear only if the policy allows them in messages.
+    """
     witness = short.found.witness
     if not witness:
         return ""
