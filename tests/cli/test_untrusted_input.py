@@ -112,7 +112,7 @@ def test_as_many_constraints_as_admission_takes_are_examined(tmp_path):
     assert (ran.code, ran.errors) == (Exit.FINE, "")
 
 
-@pytest.mark.parametrize("output", ["text", "json", "github", "junit", "sarif"])
+@pytest.mark.parametrize("output", ["text", "json", "github", "gitlab", "junit", "sarif"])
 def test_every_format_says_what_was_too_large(tmp_path, output):
     (tmp_path / "a.yaml").write_text(web([{}] * 129))
     ran = confined(tmp_path, "check", "a.yaml", "-o", output)
@@ -314,7 +314,7 @@ def test_an_audit_of_a_strangers_snapshot_prints_no_command(tmp_path, name):
         assert "##[" not in line, line
 
 
-@pytest.mark.parametrize("output", ["text", "json", "yaml", "github", "sarif", "junit", "report"])
+@pytest.mark.parametrize("output", ["text", "json", "yaml", "github", "gitlab", "sarif", "junit", "report"])
 def test_a_name_that_is_no_text_stops_no_format(tmp_path, output):
     name = os.fsdecode(b"a\xff.json")
     (tmp_path / name).write_text(web([WRONG]))

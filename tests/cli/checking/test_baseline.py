@@ -92,6 +92,17 @@ def test_a_rule_that_did_not_run_fixes_nothing(run, later, tmp_path):
         pytest.param(
             "[]", "base.json: not a baseline of check --write-baseline: Expected `object`, got `array`\n", id="other"
         ),
+        pytest.param(
+            '{"version": 1}',
+            "base.json: not a baseline of check --write-baseline: Object missing required field `findings`\n",
+            id="no findings",
+        ),
+        pytest.param(
+            '{"version": 2, "findings": {"web": []}}',
+            "base.json: a baseline of version 2, and this evenspread reads version 1: "
+            "write it again with check --write-baseline\n",
+            id="another version",
+        ),
     ],
 )
 def test_an_unreadable_baseline_is_an_error(check, tmp_path, content, message):

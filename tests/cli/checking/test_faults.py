@@ -59,7 +59,7 @@ def test_audit_keeps_the_report_on_the_whole_cluster(capsys):
     )
 
 
-@pytest.mark.parametrize("output", ["text", "json", "yaml", "github", "junit", "sarif", "report"])
+@pytest.mark.parametrize("output", ["text", "json", "yaml", "github", "gitlab", "junit", "sarif", "report"])
 def test_every_format_prints_the_other_findings(output):
     result = examine_cluster([CLUSTER], BROKEN)
     assert "max-skew" in "".join(renderer(output, ReportApi.OPEN_REPORTS)(result, color=False))

@@ -103,25 +103,75 @@ def test_sarif(rendered):
     }
     assert finding["level"] == "error"
     assert exempted["suppressions"] == [{"kind": "external", "justification": "exempted by evenspread.io/exempt"}]
-    assert len(finding["partialFingerprints"]["evenspread/v1"]) == 32
+    assert len(finding["partialFingerprints"]["evenspread/v2"]) == 32
     [invocation] = run["invocations"]
     assert invocation["executionSuccessful"] is False
     [fault] = invocation["toolExecutionNotifications"]
     assert fault["locations"][0]["physicalLocation"]["region"] == {"startLine": 22, "startColumn": 1}
 
 
-def test_the_fingerprint_stays_where_lines_are_added(run, tmp_path):
-    marks = set()
-    for above in ("", "# one more line\n"):
-        (tmp_path / "a.yaml").write_text(above + MANIFEST)
-        _, out, _ = run("check", "a.yaml", "-o", "sarif", *RULES)
-        marks.add(json.loads(out)["runs"][0]["results"][2]["partialFingerprints"]["evenspread/v1"])
-    assert len(marks) == 1
+def test_a_finding_is_the_same_in_sarif_gitlab_and_a_baseline(run, tmp_path):
+    """Also with lines added above it, in a file of another name."""
+    keys = set()
+    for name, above in (("a.yaml", ""), ("b.yaml", "# one more line\n")):
+        (tmp_path / name).write_text(above + MANIFEST)
+        command = ("check", name, "--rule", "label-selector")
+        [result] = json.loads(run(*command, "-o", "sarif")[1])["runs"][0]["results"]
+        [entry] = json.loads(run(*command, "-o", "gitlab")[1])
+        run(*command, "--write-baseline", "base.json")
+        [known] = json.loads((tmp_path / "base.json").read_text())["findings"]
+        keys |= {result["partialFingerprints"]["evenspread/v2"], entry["fingerprint"], known["key"]}
+    assert len(keys) == 1
+
+
+def test_gitlab(rendered):
+    unreadable, unknown, finding = json.loads(rendered("gitlab"))
+    assert unreadable == {
+        "description": "unreadable: not YAML: did not find expected node content while parsing a flow node",
+        "check_name": "unreadable",
+        "fingerprint": unreadable["fingerprint"],
+        "severity": "blocker",
+        "location": {"path": "a b.yaml", "lines": {"begin": 22}},
+    }
+    assert unknown == {
+        "description": 'Pod a: unknown field "spec.topologySpreadConstraints[0].maxscew": '
+        "kube-apiserver drops it, and kubectl refuses the object; fix: remove maxscew; "
+        "see https://evenspread.io/rules/unknown-field",
+        "check_name": "unknown-field",
+        "fingerprint": unknown["fingerprint"],
+        "severity": "critical",
+        "location": {"path": "a b.yaml", "lines": {"begin": 10}},
+    }
+    assert (finding["check_name"], finding["location"]["lines"]) == ("label-selector", {"begin": 13})
+
+
+def test_gitlab_shows_equal_findings_of_two_files(run, tmp_path):
+    (tmp_path / "apps").mkdir()
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / "apps" / name).write_text(MANIFEST)
+    entries = json.loads(run("check", "./apps", "-o", "gitlab", "--rule", "label-selector")[1])
+    key = entries[0]["fingerprint"]
+    assert [(entry["fingerprint"], entry["location"]["path"]) for entry in entries] == [
+        (key, "apps/a.yaml"),
+        (f"{key}-2", "apps/b.yaml"),
+    ]
+
+
+@pytest.mark.parametrize("output", ["github", "gitlab", "sarif"])
+def test_a_finding_in_piped_output_of_helm_is_in_the_template(run, output):
+    text = f"# Source: shop/templates/pod.yaml\n{MANIFEST}"
+    _, out, _ = run("check", "-", "-o", output, "--rule", "label-selector", stdin=text.encode())
+    shown = {
+        "github": "::error file=shop/templates/pod.yaml,title=",
+        "gitlab": '"path": "shop/templates/pod.yaml",\n      "lines": {\n        "begin": 1\n',
+        "sarif": '"uri": "shop/templates/pod.yaml"',
+    }
+    assert shown[output] in out
 
 
 def test_junit(rendered):
     root = ET.fromstring(rendered("junit"))  # noqa: S314 our own text
-    assert root.attrib == {"tests": "5", "failures": "2", "errors": "1", "skipped": "1"}
+    assert root[0].attrib == {"name": "evenspread", "tests": "5", "failures": "2", "errors": "1", "skipped": "1"}
     cases = {case.get("name"): [child.tag for child in case] for case in root.iter("testcase")}
     assert cases == {
         "Pod clean": [],
@@ -144,7 +194,7 @@ def test_junit(rendered):
 def test_junit_counts_a_workload_as_passed_if_no_rule_that_was_asked_objects(run, rules, tests):
     options = [part for rule in rules for part in ("--rule", rule)]
     _, out, _ = run("check", "-", "-o", "junit", *options, stdin=MANIFEST.encode())
-    assert ET.fromstring(out).attrib == tests  # noqa: S314 our own text
+    assert ET.fromstring(out)[0].attrib == {"name": "evenspread", **tests}  # noqa: S314 our own text
 
 
 def test_github(rendered):
@@ -156,7 +206,7 @@ def test_github(rendered):
     ]
 
 
-@pytest.mark.parametrize("output", ["text", "json", "github", "sarif", "junit"])
+@pytest.mark.parametrize("output", ["text", "json", "github", "gitlab", "sarif", "junit"])
 def test_every_finding_links_to_its_rule(run, tmp_path, output):
     head = "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n"
     (tmp_path / "policy.yaml").write_text(f"{head}messages: {{docsURL: 'https://rules.example/'}}\n")

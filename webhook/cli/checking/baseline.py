@@ -20,6 +20,7 @@ from webhook.core.workloads.kinds import group_kind
 from webhook.manifests.reading.documents import InputFault
 
 _SHOWN_ENTRIES = 5
+_VERSION = 1  # of the file
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -34,8 +35,12 @@ class Entry(Struct, frozen=True, kw_only=True):
 class Baseline(Struct, frozen=True, kw_only=True):
     """The content of a baseline file."""
 
-    findings: tuple[Entry, ...] = ()
-    version: int = 1
+    version: int
+    findings: tuple[Entry, ...]
+
+
+class _Versioned(Struct, frozen=True):
+    version: int
 
 
 def finding_key(row: Row) -> str:
@@ -53,7 +58,7 @@ def baseline_of(result: RunResult) -> Baseline:
     entries = (
         Entry(key=key, rule=rule, object=title, count=count) for (title, rule, key), count in sorted(counts.items())
     )
-    return Baseline(findings=tuple(entries))
+    return Baseline(version=_VERSION, findings=tuple(entries))
 
 
 def written_baseline(name: str, result: RunResult) -> str:
@@ -76,15 +81,22 @@ def read_baseline(name: str) -> Baseline:
     """Read a baseline file.
 
     Raises:
-        CommandError: The file is missing or is not a baseline.
+        CommandError: The file is missing, is not a baseline, or has another version.
     """
     try:
-        return decoder_of(Baseline).decode(Path(name).read_bytes())
+        text = Path(name).read_bytes()
+        version = decoder_of(_Versioned).decode(text).version
+        if version == _VERSION:
+            return decoder_of(Baseline).decode(text)
     except OSError as error:
         raise CommandError(f"{one_line(name)}: {error.strerror or error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"{one_line(name)}: not a baseline of check --write-baseline: {one_line(str(error))}"
         raise CommandError(message) from error
+    raise CommandError(
+        f"{one_line(name)}: a baseline of version {version}, and this evenspread reads version {_VERSION}: "
+        "write it again with check --write-baseline"
+    )
 
 
 def without_known(result: RunResult, baseline: Baseline, name: str, rules: Collection[str] = ()) -> RunResult:

@@ -6,6 +6,7 @@ from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
 from webhook.core.rules.rule_set import API_RULES, OFFLINE
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_kind
+from webhook.manifests.reading.files import STDIN_NAME
 
 _MAX_CHARS = 4096  # of a text, since it can quote a field of any size
 
@@ -27,6 +28,16 @@ def message(row: Row) -> str:
 def fix(row: Row) -> str:
     """The smallest fix."""
     return one_line(row.judged.finding.fix or row.judged.finding.remedy, _MAX_CHARS)
+
+
+def file_text(file: str) -> str:
+    """The name of a file as text. It can contain bytes outside UTF-8."""
+    return file.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def piped_template(row: Row) -> str:
+    """The Helm template of a finding in piped output, else empty. The output's lines are not the template's."""
+    return row.manifest.source if row.manifest.file == STDIN_NAME else ""
 
 
 def is_refused(row: Row) -> bool:

@@ -9,7 +9,7 @@ from webhook.cli.checking.results import RunResult
 from webhook.cli.terminal import disarm
 from webhook.report.documents import ReportApi
 
-FORMATS = ("text", "json", "yaml", "github", "sarif", "junit", "report")
+FORMATS = ("text", "json", "yaml", "github", "gitlab", "sarif", "junit", "report")
 
 
 class Render(Protocol):

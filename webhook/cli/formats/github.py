@@ -5,12 +5,11 @@ Source: docs.github.com, workflow commands for GitHub Actions, ``::error``.
 
 from collections.abc import Iterator
 
-from webhook.cli.checking.finding_text import fix, message
+from webhook.cli.checking.finding_text import fix, message, piped_template
 from webhook.cli.checking.levels import hidden_lines
 from webhook.cli.checking.results import RunResult
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line
-from webhook.manifests.reading.files import STDIN_NAME
 
 _COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
 
@@ -28,10 +27,8 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
             text += f"; fix: {fix(row)}"
         text += f"\n{row.url}"
         title = f"evenspread/{row.judged.finding.rule}"
-        where = row.manifest.file, row.place.line, row.place.column
-        # Helm names the template, but the lines of rendered output are not the template's.
-        if row.manifest.source and row.manifest.file == STDIN_NAME:
-            where = row.manifest.source, 0, 0
+        template = piped_template(row)
+        where = (template, 0, 0) if template else (row.manifest.file, row.place.line, row.place.column)
         yield _command(_COMMANDS[row.severity], *where, title, text)
     yield from (f"{line}\n" for line in hidden_lines(result))  # plain text of the job's log
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from webhook.answers.audited import CheckedObject, FindingEntry, HiddenEntry, SkippedRule, StateEntry, state_entries
-from webhook.cli.checking.finding_text import fix, message
+from webhook.cli.checking.finding_text import file_text, fix, message
 from webhook.cli.checking.results import Row, RunResult
 from webhook.core.yaml_text import block
 
@@ -42,8 +42,7 @@ def _entries(result: RunResult) -> Iterator[FindingEntry | HiddenEntry | Skipped
 def _finding(row: Row) -> FindingEntry:
     judged, manifest = row.judged, row.manifest
     return FindingEntry(
-        # File names can contain bytes outside UTF-8.
-        file=manifest.file.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+        file=file_text(manifest.file),
         line=row.place.line,
         column=row.place.column,
         object=CheckedObject(

@@ -3,7 +3,6 @@
 Source: OASIS Static Analysis Results Interchange Format 2.1.0.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from urllib.parse import quote
@@ -12,7 +11,8 @@ import msgspec
 
 from webhook import __version__
 from webhook.answers.scanned import scan_numbers
-from webhook.cli.checking.finding_text import fix, message
+from webhook.cli.checking.baseline import finding_key
+from webhook.cli.checking.finding_text import fix, message, piped_template
 from webhook.cli.checking.results import Row, RunResult
 from webhook.core.rules.frame.rule import Rule, Severity
 from webhook.core.rules.rule_set import RULES
@@ -61,7 +61,7 @@ def _result(row: Row, indexes: Mapping[str, int]) -> dict[str, object]:
     finding, place = row.judged.finding, row.place
     text = message(row) + (f"; fix: {fix(row)}" if fix(row) else "")
     name = row.manifest.title
-    same = "\0".join((_uri(row), name, finding.rule, finding.key))
+    uri = _quoted(piped_template(row) or row.manifest.file)
     region = {"startLine": place.line, "startColumn": place.column, "endColumn": place.column + place.width}
     result: dict[str, object] = {
         "ruleId": finding.rule,
@@ -70,12 +70,11 @@ def _result(row: Row, indexes: Mapping[str, int]) -> dict[str, object]:
         "message": {"text": f"{name}: {text}"},
         "locations": [
             {
-                "physicalLocation": {"artifactLocation": {"uri": _uri(row)}, "region": region},
+                "physicalLocation": {"artifactLocation": {"uri": uri}, "region": region},
                 "logicalLocations": [{"fullyQualifiedName": f"{name} {finding.path}", "kind": "object"}],
             }
         ],
-        # The fingerprint stays the same when lines are added above the finding.
-        "partialFingerprints": {"evenspread/v1": hashlib.sha256(same.encode("utf-8", "replace")).hexdigest()[:32]},
+        "partialFingerprints": {"evenspread/v2": finding_key(row)},  # v1 contained the file
     }
     if row.waived:
         result["suppressions"] = [
@@ -89,13 +88,6 @@ def _notification(fault: InputFault) -> dict[str, object]:
     if fault.line:
         location["region"] = {"startLine": fault.line, "startColumn": fault.column}
     return {"level": "error", "message": {"text": str(fault)}, "locations": [{"physicalLocation": location}]}
-
-
-def _uri(row: Row) -> str:
-    # The lines are those of the rendered output, but people can only open the template.
-    return _quoted(
-        row.manifest.source if row.manifest.source and row.manifest.file == STDIN_NAME else row.manifest.file
-    )
 
 
 def _quoted(file: str) -> str:

@@ -7,7 +7,7 @@ from itertools import chain
 import click
 from msgspec import structs
 
-from webhook.cli.checking.baseline import Baseline, read_baseline, without_known, written_baseline
+from webhook.cli.checking.baseline import read_baseline, without_known, written_baseline
 from webhook.cli.checking.levels import Level, Levels, exit_code, levels, selected
 from webhook.cli.checking.results import RunResult, print_failures
 from webhook.cli.checking.run import examine_files
@@ -127,13 +127,13 @@ def check(  # noqa: PLR0913 one parameter an option
         progress.close()
         code = _change(read_files(named, ignore), whole, chosen, fix=fix is not None, write=write)
         click.get_current_context().exit(code)
-    known = Baseline() if baseline is None else read_baseline(baseline)
+    known = read_baseline(baseline) if baseline else None
     read = chain(read_files(named, ignore), built(kustomized))
     examined = examine_files(read, _with_cluster(frame, selection, progress), progress=progress)
     progress.close()
     if write_baseline is not None:
         click.get_current_context().exit(_write_baseline(write_baseline, examined, verbose=results.verbose))
-    if baseline is not None:
+    if baseline and known:
         examined = without_known(examined, known, baseline, frame.rules)
     result = selected(examined, chosen.shown)
     print_faults(result.faults, verbose=results.verbose)

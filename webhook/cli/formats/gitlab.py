@@ -1,0 +1,62 @@
+"""``-o gitlab``: a Code Quality report, for findings in merge requests of GitLab.
+
+Source: docs.gitlab.com, Code Quality, report format. GitLab drops all entries after the first incomplete one.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from webhook.cli.checking.baseline import finding_key
+from webhook.cli.checking.finding_text import file_text, fix, message, piped_template
+from webhook.cli.checking.results import Row, RunResult
+from webhook.core.rules.frame.rule import Severity
+from webhook.manifests.reading.documents import InputFault
+
+_SEVERITIES = {Severity.HIGH: "critical", Severity.MEDIUM: "major", Severity.LOW: "minor"}
+
+
+def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+    """Render an entry for each finding, except exempted ones. Unreadable input comes first."""
+    entries = [_fault(fault) for fault in result.faults if fault.fatal]
+    seen = Counter[str]()
+    for row in result.rows:
+        if not row.waived:
+            key = finding_key(row)
+            seen[key] += 1
+            # Equal objects in two files share a key. GitLab would show only one of two equal fingerprints.
+            entries.append(_finding(row, key if seen[key] == 1 else f"{key}-{seen[key]}"))
+    yield msgspec.json.format(msgspec.json.encode(entries), indent=2).decode() + "\n"
+
+
+def _finding(row: Row, fingerprint: str) -> dict[str, object]:
+    text = f"{row.manifest.title}: {message(row)}" + (f"; fix: {fix(row)}" if fix(row) else "")
+    template = piped_template(row)
+    return _entry(
+        f"{text}; see {row.url}",
+        row.judged.finding.rule,
+        fingerprint,
+        _SEVERITIES[row.severity],
+        template or row.manifest.file,
+        0 if template else row.place.line,
+    )
+
+
+def _fault(fault: InputFault) -> dict[str, object]:
+    key = hashlib.sha256(f"{fault.file}\0{fault.message}".encode("utf-8", "replace")).hexdigest()[:32]
+    return _entry(f"unreadable: {fault.message}", "unreadable", key, "blocker", fault.file, fault.line)
+
+
+def _entry(  # noqa: PLR0913, PLR0917 the entry's own fields
+    description: str, check_name: str, fingerprint: str, severity: str, file: str, line: int
+) -> dict[str, object]:
+    """``line`` is 0 if unknown: the entry is on the first line then."""
+    return {
+        "description": description,
+        "check_name": check_name,
+        "fingerprint": fingerprint,
+        "severity": severity,
+        "location": {"path": file_text(file).removeprefix("./"), "lines": {"begin": max(line, 1)}},
+    }
