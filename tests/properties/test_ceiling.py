@@ -36,7 +36,7 @@ from webhook.core.context import Context
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import applied
 from webhook.core.placement.proofs.bounds import addable_pinned
-from webhook.core.placement.proofs.constraint_room import addable_together, constraint_rooms
+from webhook.core.placement.proofs.constraint_capacity import addable_together, constraint_capacities
 from webhook.core.placement.proofs.pinned_claims import PodsToPlace
 from webhook.core.placement.proofs.workload_problem import candidate_nodes, take_workload_problem
 from webhook.core.policy.policy import Mode
@@ -190,7 +190,7 @@ def looked_at(world):
     """The world as the rules see it: nodes that are cordoned now are taken for closed, not for away."""
     places = take_workload_problem(world.index(), world.pod(), compile_selector(OWN), 99, now="", late={})
     here = candidate_nodes(places, present=True)
-    return here, constraint_rooms(places.hard, here, places.problem)
+    return here, constraint_capacities(places.hard, here, places.problem)
 
 
 @pytest.mark.slow

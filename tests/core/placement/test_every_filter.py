@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from webhook.core.placement.proofs import constraint_room, every_order, workload_problem
+from webhook.core.placement.proofs import constraint_capacity, every_order, workload_problem
 from webhook.core.scheduler.problem import FILTERS
 
 # Where a whole workload asks for what the filter decides, and by which words of the code.
@@ -19,7 +19,7 @@ ASKED = {
     "NodeVolumeLimits": (every_order._start_nodes, "NODE_VOLUME_LIMITS"),
     "VolumeBinding": (workload_problem.candidate_nodes, "VOLUME_BINDING"),
     "VolumeZone": (workload_problem.candidate_nodes, "VOLUME_ZONE"),
-    "PodTopologySpread": (constraint_room.ConstraintRoom, "limit"),
+    "PodTopologySpread": (constraint_capacity.ConstraintCapacity, "limit"),
     "InterPodAffinity": (workload_problem.candidate_nodes, "INTER_POD_AFFINITY"),
 }
 

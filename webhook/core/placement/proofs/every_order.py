@@ -20,7 +20,7 @@ from webhook.core.budget import check_time
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.placement.proofs.bounds import DomainState, addable
-from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.proofs.constraint_capacity import ConstraintCapacity, constraint_capacities
 from webhook.core.placement.proofs.pinned_claims import PodsToPlace
 from webhook.core.placement.proofs.workload_problem import (
     MAX_HOME_DOMAINS,
@@ -56,11 +56,11 @@ class StartState(Struct, frozen=True):
     places: WorkloadProblem
     here: CandidateNodes | None
     anew: bool
-    rooms: tuple[ConstraintRoom, ...] = ()
+    rooms: tuple[ConstraintCapacity, ...] = ()
 
 
 def start_states(
-    places: WorkloadProblem, nodes: CandidateNodes, rooms: tuple[ConstraintRoom, ...] = ()
+    places: WorkloadProblem, nodes: CandidateNodes, rooms: tuple[ConstraintCapacity, ...] = ()
 ) -> Iterator[StartState]:
     """Yield each initial cluster state in which a fix must work, the present first.
 
@@ -158,7 +158,7 @@ def fits(
     left = _without(here, lost) if lost else here
     if here.together is None:
         known = start.rooms if hard is places.hard and not lost else ()
-        return _fits(start, known or constraint_rooms(counted, left, places.problem), left, to_place, room or {})
+        return _fits(start, known or constraint_capacities(counted, left, places.problem), left, to_place, room or {})
     # All pods follow the first pod into any domain, so each domain has to work.
     homes = here.eligible.nodes.column(here.together)
     chosen = homes.domains(left.open)
@@ -166,7 +166,7 @@ def fits(
         return False
     inside = (replace(left, open=left.open & homes.nodes(home)) for home in chosen)
     return all(
-        _fits(start, constraint_rooms(counted, candidates, places.problem), candidates, to_place, room or {})
+        _fits(start, constraint_capacities(counted, candidates, places.problem), candidates, to_place, room or {})
         for candidates in inside
     )
 
@@ -192,16 +192,16 @@ def _counted(hard: CountedConstraint, lost: int, *, anew: bool) -> CountedConstr
 
 def _fits(
     start: StartState,
-    rooms: Sequence[ConstraintRoom],
+    rooms: Sequence[ConstraintCapacity],
     here: CandidateNodes,
     to_place: PodsToPlace,
     limits: Mapping[int, int],
 ) -> bool:
     """Whether every order is proven to place all pods, if each candidate node accepts all of them."""
     open_, replicas = here.open, to_place.pods
-    moving: list[ConstraintRoom] = []
-    caps: list[tuple[ConstraintRoom, int]] = []
-    on_hosts: list[tuple[ConstraintRoom, int]] = []
+    moving: list[ConstraintCapacity] = []
+    caps: list[tuple[ConstraintCapacity, int]] = []
+    on_hosts: list[tuple[ConstraintCapacity, int]] = []
     for constraint in rooms:
         open_ &= constraint.open
         top = _fixed_top(constraint, replicas)
@@ -252,7 +252,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
     everywhere: bool
     most: int
     limits: Mapping[int, int]
-    tops: Sequence[tuple[ConstraintRoom, int]]
+    tops: Sequence[tuple[ConstraintCapacity, int]]
     freed: Mapping[int, tuple[int, ...]]
 
     def on(self, slot: int) -> int:
@@ -318,7 +318,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
             others = sum(pods for each, pods in pinned.items() if each & nodes & self.open)
             yield nodes, self.to_place.free + max(others, 1)
 
-    def admitted_by(self, constraint: ConstraintRoom, top: int | None) -> bool:
+    def admitted_by(self, constraint: ConstraintCapacity, top: int | None) -> bool:
         """Whether the constraint admits all pods. ``top`` is the most pods of a domain if the minimum is fixed."""
         column, replicas = constraint.column, self.to_place.pods
         if self.to_place.free and top is None and self.everywhere:
@@ -339,7 +339,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
             for nodes in homes
         )
 
-    def _is_safe(self, constraint: ConstraintRoom, top: int | None, homes: _Homes, inside: int) -> bool:
+    def _is_safe(self, constraint: ConstraintCapacity, top: int | None, homes: _Homes, inside: int) -> bool:
         """Whether the pods pinned to the nodes ``inside`` always find a node there, in every order."""
         pinned, free = self.to_place.pinned, self.to_place.free
         (home,) = constraint.column.domains(inside)
@@ -359,7 +359,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
             constraint.count(home) + free + sum(pods for nodes, pods in pinned.items() if home in homes[nodes]) <= top
         )
 
-    def _rooms(self, constraint: ConstraintRoom, enough: int) -> Iterator[tuple[int, int]]:
+    def _rooms(self, constraint: ConstraintCapacity, enough: int) -> Iterator[tuple[int, int]]:
         column, counting = constraint.column, constraint.domains.counting
         if column.one_each:
             takes = node_sets.flags(self.some(self.open), len(column.domain_of))
@@ -372,7 +372,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
                 yield number, self.together(column.nodes(number) & self.open, enough)
 
 
-def _fixed_top(constraint: ConstraintRoom, replicas: int) -> int | None:
+def _fixed_top(constraint: ConstraintCapacity, replicas: int) -> int | None:
     """Return the most pods a domain admits if the global minimum cannot rise.
 
     None if the minimum may rise. It cannot rise while a domain with the fewest pods accepts no pod. It cannot rise

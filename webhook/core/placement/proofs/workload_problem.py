@@ -2,7 +2,7 @@
 
     places = take_workload_problem(index, pod, own, most, now=now, late={})   copies all facts from the index
     nodes = candidate_nodes(places)                                          optionally with a change to test
-    rooms = constraint_rooms(places.hard, nodes, places.problem)
+    rooms = constraint_capacities(places.hard, nodes, places.problem)
 
 Only lasting facts exclude a node: its name, cordon and taints, the pod's node affinity, its volumes, and pods of other
 workloads. Nodes that are away for a short time (recently cordoned, not ready, about to be replaced) count as present,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from webhook.core.api.types import NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY, WHEN_UNSATISFIABLE, PodSpec, named_claims
 from webhook.core.budget import Reason
 from webhook.core.placement.proofs.bounds import PinnedDomain, addable_pinned
-from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.proofs.constraint_capacity import ConstraintCapacity, constraint_capacities
 from webhook.core.placement.proofs.pinned_claims import PodsToPlace
 from webhook.core.placement.proofs.workload_problem import CandidateNodes, Restriction, candidate_nodes
 from webhook.core.policy.policy import Mode
@@ -93,14 +93,14 @@ def _pinned(case: TemplateUnderRule) -> Finding | None:
     return None if worst is None or worst[0] >= case.most or not worst[1].open else _blamed(case, *worst)
 
 
-def _worst(capacities: Sequence[ConstraintRoom], of: CandidateNodes) -> tuple[int, ConstraintRoom] | None:
+def _worst(capacities: Sequence[ConstraintCapacity], of: CandidateNodes) -> tuple[int, ConstraintCapacity] | None:
     """Return the lowest upper bound on the workload's pods, with its constraint. None without a bound."""
     together = None if of.together is None else of.eligible.nodes.column(of.together)
     bounds = ((each.most if together is None else each.most_in_one(together), each) for each in capacities)
     return min(((most, each) for most, each in bounds if most is not None), key=lambda bound: bound[0], default=None)
 
 
-def _blamed(case: TemplateUnderRule, admitted: int, capacity: ConstraintRoom) -> Finding | None:
+def _blamed(case: TemplateUnderRule, admitted: int, capacity: ConstraintCapacity) -> Finding | None:
     # Without room for another pod, capacity is the cause.
     if not case.has_room(admitted + 1):
         return None
@@ -108,7 +108,7 @@ def _blamed(case: TemplateUnderRule, admitted: int, capacity: ConstraintRoom) ->
     # Lift each restriction alone to blame the right restriction, then all, in case they act together.
     for part in (*((each,) for each in Restriction if each in named), tuple(Restriction)):
         what_if = candidate_nodes(case.facts, without=part)
-        then = _worst(constraint_rooms(case.facts.hard, what_if, case.facts.problem), what_if)
+        then = _worst(constraint_capacities(case.facts.hard, what_if, case.facts.problem), what_if)
         if then is None or then[0] > admitted:
             who = named.get(part[0]) or next(iter(named.values()))
             return _finding(
@@ -121,14 +121,16 @@ def _blamed(case: TemplateUnderRule, admitted: int, capacity: ConstraintRoom) ->
     return None
 
 
-def _closed_at_minimum(capacity: ConstraintRoom) -> list[int]:
+def _closed_at_minimum(capacity: ConstraintCapacity) -> list[int]:
     minimum = capacity.minimum if capacity.limit.enough else None
     if minimum is None or not any(cell.room == 0 and cell.pods == minimum for cell in capacity.cells):
         return []
     return [number for number in capacity.closed if capacity.count(number) == minimum]
 
 
-def _finding(case: TemplateUnderRule, capacity: ConstraintRoom, who: str, admitted: int, *, together: bool) -> Finding:
+def _finding(
+    case: TemplateUnderRule, capacity: ConstraintCapacity, who: str, admitted: int, *, together: bool
+) -> Finding:
     placed = case.placed[capacity.hard.index]
     said = _conflict(capacity, who, together=together)
     remedy = first_that_helps(
@@ -151,7 +153,7 @@ def _finding(case: TemplateUnderRule, capacity: ConstraintRoom, who: str, admitt
     )
 
 
-def _conflict(capacity: ConstraintRoom, who: str, *, together: bool) -> str:
+def _conflict(capacity: ConstraintCapacity, who: str, *, together: bool) -> str:
     total = len(capacity.open_domains | capacity.closed)
     if together:
         return f"{who} keeps all pods together"
@@ -163,7 +165,7 @@ def _conflict(capacity: ConstraintRoom, who: str, *, together: bool) -> str:
     return f"{who} allows {opened}{of} {noun(capacity, total if of else opened)}{minimum}"
 
 
-def _remedies(case: TemplateUnderRule, capacity: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
+def _remedies(case: TemplateUnderRule, capacity: ConstraintCapacity, placed: Placed) -> Iterator[Remedy]:
     yield from honoring(case, placed, NODE_AFFINITY_POLICY)
     if not capacity.limit.enough and capacity.domains.constraint.min_domains < CAPPING_MIN_DOMAINS:
         yield from fewer_domains(case, capacity)
@@ -186,7 +188,7 @@ def _held_by_volumes(case: TemplateUnderRule) -> Iterator[Finding]:
             yield _finding_about_volumes(case, capacity, homes, admitted)
 
 
-def _homes(capacity: ConstraintRoom, missing: PodsToPlace) -> tuple[dict[int, PinnedDomain], int]:
+def _homes(capacity: ConstraintCapacity, missing: PodsToPlace) -> tuple[dict[int, PinnedDomain], int]:
     """Return each domain with its pinned pods, and the number of pods with a choice of domains.
 
     Pods without an open node for their volumes are left out.
@@ -207,7 +209,7 @@ def _homes(capacity: ConstraintRoom, missing: PodsToPlace) -> tuple[dict[int, Pi
 
 
 def _finding_about_volumes(
-    case: TemplateUnderRule, capacity: ConstraintRoom, homes: dict[int, PinnedDomain], admitted: int
+    case: TemplateUnderRule, capacity: ConstraintCapacity, homes: dict[int, PinnedDomain], admitted: int
 ) -> Finding:
     placed = case.placed[capacity.hard.index]
     tried = _remedies_about_volumes(case, placed)

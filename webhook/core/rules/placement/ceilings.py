@@ -9,7 +9,7 @@ from webhook.core.api.types import IGNORE, NODE_AFFINITY_POLICY, NODE_TAINTS_POL
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.changes.change import Change
 from webhook.core.defaulting.record import injected_constraints
-from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.proofs.constraint_capacity import ConstraintCapacity, constraint_capacities
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.fixes import Fix
 from webhook.core.rules.frame.rule import Finding, Severity, short_enough
@@ -63,7 +63,7 @@ TAINTED = PlacementRule(
 )
 
 
-def _rises(case: TemplateUnderRule, capacity: ConstraintRoom, minimum: int) -> bool:
+def _rises(case: TemplateUnderRule, capacity: ConstraintCapacity, minimum: int) -> bool:
     """Whether the replicas exceed maxSkew and can fill every other domain above the minimum."""
     if case.wanted <= capacity.limit.max_skew:
         return False
@@ -77,7 +77,7 @@ def _rises(case: TemplateUnderRule, capacity: ConstraintRoom, minimum: int) -> b
 
 
 def _holding(
-    case: TemplateUnderRule, capacity: ConstraintRoom, placed: Placed, held: Sequence[int], admitted: int
+    case: TemplateUnderRule, capacity: ConstraintCapacity, placed: Placed, held: Sequence[int], admitted: int
 ) -> Finding:
     barred = case.candidates.barred & capacity.domains.counting & capacity.column.nodes_of(tuple(held))
     kind = "tainted" if barred & ~case.facts.problem.nodes.unschedulable else "cordoned"
@@ -150,7 +150,7 @@ def _is_asking(placed: Placed) -> bool:
     return 1 < (placed.constraint.min_domains or 1) < CAPPING_MIN_DOMAINS
 
 
-def _capped_by_domains(case: TemplateUnderRule, capacity: ConstraintRoom, placed: Placed) -> Iterator[Finding]:
+def _capped_by_domains(case: TemplateUnderRule, capacity: ConstraintCapacity, placed: Placed) -> Iterator[Finding]:
     """Yield a finding if fewer domains than minDomains exist. The minimum is then 0, and maxSkew caps each domain."""
     wanted, cap, admitted = placed.constraint.min_domains or 1, capacity.limit.max_skew, capacity.most
     eligible = capacity.column.domains(capacity.domains.counting)
@@ -159,7 +159,7 @@ def _capped_by_domains(case: TemplateUnderRule, capacity: ConstraintRoom, placed
     domain_count = len(eligible)
     # If as few fit without it, something else is the limit, and minDomains is not to blame.
     fewer = hard_with(case, _fewer(capacity, placed))
-    most = constraint_rooms(fewer, case.candidates, case.facts.problem)[capacity.hard.index].most
+    most = constraint_capacities(fewer, case.candidates, case.facts.problem)[capacity.hard.index].most
     if (most is not None and most <= admitted) or not case.has_room(admitted + 1):
         return
     domains = plural(domain_count, placed.noun)
@@ -181,16 +181,16 @@ def _capped_by_domains(case: TemplateUnderRule, capacity: ConstraintRoom, placed
     )
 
 
-def _empty(case: TemplateUnderRule, capacity: ConstraintRoom) -> int:
+def _empty(case: TemplateUnderRule, capacity: ConstraintCapacity) -> int:
     names, counting = case.subject.policy.domains.get(capacity.column.key, ()), capacity.domains.counting
     return sum(not capacity.column.with_value(name) & counting for name in names)
 
 
-def _fewer(capacity: ConstraintRoom, placed: Placed) -> tuple[Change, ...]:
+def _fewer(capacity: ConstraintCapacity, placed: Placed) -> tuple[Change, ...]:
     return (Change(placed.index, _MIN_DOMAINS, capacity.column.domain_count(capacity.domains.counting)),)
 
 
-def _fixes_of_domains(case: TemplateUnderRule, capacity: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
+def _fixes_of_domains(case: TemplateUnderRule, capacity: ConstraintCapacity, placed: Placed) -> Iterator[Remedy]:
     yield from fewer_domains(case, capacity)
     if capacity.column.domain_count(capacity.domains.counting) == 1:
         yield Remedy(
@@ -227,7 +227,7 @@ CEILING = PlacementRule(
 
 
 def _capped_by_zone(
-    case: TemplateUnderRule, zones: ConstraintRoom, placed: tuple[Placed, Placed], admitted: int
+    case: TemplateUnderRule, zones: ConstraintCapacity, placed: tuple[Placed, Placed], admitted: int
 ) -> Finding:
     zone, host = placed
     of = f"{admitted} of {plural(case.wanted, 'pod')}" if admitted < case.wanted else plural(admitted, "pod")
@@ -249,7 +249,7 @@ def _capped_by_zone(
     )
 
 
-def _zone_sizes(zones: ConstraintRoom) -> str:
+def _zone_sizes(zones: ConstraintCapacity) -> str:
     sizes = sorted((zones.open & zones.column.nodes(number)).bit_count() for number in zones.open_domains)
     if sizes[0] == sizes[-1]:
         many, each = len(sizes), plural(sizes[0], "node")

@@ -16,7 +16,11 @@ from webhook.core.cached_property import Computing, cached_property
 from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import terminated
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.proofs.constraint_room import ConstraintRoom, addable_together, constraint_rooms
+from webhook.core.placement.proofs.constraint_capacity import (
+    ConstraintCapacity,
+    addable_together,
+    constraint_capacities,
+)
 from webhook.core.placement.proofs.every_order import StartState, fits, start_states
 from webhook.core.placement.proofs.pinned_claims import Ordinals, PodsToPlace, ordinals
 from webhook.core.placement.proofs.workload_problem import (
@@ -68,7 +72,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
     placed: tuple[Placed, ...]
     facts: WorkloadProblem
     candidates: CandidateNodes
-    capacities: tuple[ConstraintRoom, ...]
+    capacities: tuple[ConstraintCapacity, ...]
     wanted: int
     most: int
     grows: bool
@@ -139,7 +143,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
             for number in range(1, replicas + 1)
         )
 
-    def ceilings(self) -> Iterator[tuple[ConstraintRoom, tuple[Placed, Placed], int]]:
+    def ceilings(self) -> Iterator[tuple[ConstraintCapacity, tuple[Placed, Placed], int]]:
         """Yield each pair of a zone and a hostname constraint with a lower cap together.
 
         The pair admits fewer pods than each constraint alone. The last value is this cap in pods.
@@ -166,7 +170,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
             self,
             placed=tuple(self.placed[each.index] for each in kept),
             facts=replace(self.facts, hard=hard),
-            capacities=constraint_rooms(hard, self.candidates, self.facts.problem),
+            capacities=constraint_capacities(hard, self.candidates, self.facts.problem),
         )
 
     @property
@@ -240,7 +244,7 @@ def templates_under_rule(subject: Subject, index: ReadOnlyIndex) -> Iterator[Tem
             placed=placed,
             facts=facts,
             candidates=here,
-            capacities=constraint_rooms(facts.hard, here, facts.problem),
+            capacities=constraint_capacities(facts.hard, here, facts.problem),
             wanted=wanted,
             most=most,
             grows=can_add_nodes(subject.policy, facts.problem.nodes),
@@ -297,12 +301,12 @@ def selected_by(constraint: SpreadConstraint) -> Iterator[str]:
     yield from selected_keys(constraint.selector)
 
 
-def noun(capacity: ConstraintRoom, many: int = 1) -> str:
+def noun(capacity: ConstraintCapacity, many: int = 1) -> str:
     """The word for domains in messages: zone, nodes, racks."""
     return f"{noun_of(capacity.column.key)}{'' if many == 1 else 's'}"
 
 
-def staying(case: TemplateUnderRule, capacity: ConstraintRoom, domains: Collection[int], kind: str = "") -> str:
+def staying(case: TemplateUnderRule, capacity: ConstraintCapacity, domains: Collection[int], kind: str = "") -> str:
     """Describe the domains that hold down the global minimum.
 
     For example ``tainted zone c stays at 0``. The policy decides whether the text may name the domains.

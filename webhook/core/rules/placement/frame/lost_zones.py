@@ -13,7 +13,7 @@ from webhook.core.api.types import IGNORE, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, NO_EXECUTE, NO_SCHEDULE, TAINT_UNREACHABLE, ZONE
 from webhook.core.index import node_sets
 from webhook.core.placement.proofs.bounds import stranded
-from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.proofs.constraint_capacity import ConstraintCapacity, constraint_capacities
 from webhook.core.placement.proofs.workload_problem import CountedConstraint
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.frame.case import TemplateUnderRule
@@ -80,7 +80,7 @@ def _pending(case: TemplateUnderRule, lost: int) -> Sequence[int]:
     return [_pending_of_new(case, capacity, lost) if _counts_taints(capacity) else 0 for capacity in case.capacities]
 
 
-def _counts_taints(capacity: ConstraintRoom) -> bool:
+def _counts_taints(capacity: ConstraintCapacity) -> bool:
     return capacity.domains.constraint.node_taints_policy == IGNORE and capacity.hard.certain
 
 
@@ -98,7 +98,7 @@ def _pending_of_running(case: TemplateUnderRule, lost: int) -> Sequence[int]:
     hard = tuple(_without(each, is_lost) for each in case.facts.hard)
     return [
         max(0, gone - capacity.addable) if _counts_taints(capacity) and capacity.addable is not None else 0
-        for capacity in constraint_rooms(hard, left, case.facts.problem)
+        for capacity in constraint_capacities(hard, left, case.facts.problem)
     ]
 
 
@@ -107,7 +107,7 @@ def _without(hard: CountedConstraint, is_lost: Sequence[int]) -> CountedConstrai
     return replace(hard, counts=counts, own=counts)
 
 
-def _pending_of_new(case: TemplateUnderRule, capacity: ConstraintRoom, lost: int) -> int:
+def _pending_of_new(case: TemplateUnderRule, capacity: ConstraintCapacity, lost: int) -> int:
     """Return the fewest Pending pods after the loss, over all placements of a workload without running pods."""
     if capacity.hard.counts or case.running:
         return 0  # what stands there now may be further apart than the constraint would have let it

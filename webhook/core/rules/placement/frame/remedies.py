@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import HONOR, IGNORE, NODE_TAINTS_POLICY, WHEN_UNSATISFIABLE
 from webhook.core.changes.change import Change, Changes, hard_after, set_honor, soften
-from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.proofs.constraint_capacity import ConstraintCapacity, constraint_capacities
 from webhook.core.placement.proofs.workload_problem import CountedConstraint
 from webhook.core.rules.frame.fixes import Fix, all_of, changes, changes_in, removal, softening
 from webhook.core.rules.frame.subject import Placed
@@ -108,7 +108,7 @@ def honoring(case: TemplateUnderRule, placed: Placed, *fields: str) -> Iterator[
 
 
 def _spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool:
-    capacities = constraint_rooms(hard, case.candidates, case.facts.problem)
+    capacities = constraint_capacities(hard, case.candidates, case.facts.problem)
     return all(
         each.hard in case.facts.hard or each.column.domain_count(each.domains.counting) > 1 for each in capacities
     )
@@ -140,7 +140,7 @@ def _honoring(case: TemplateUnderRule, several: Sequence[Placed], fields: Sequen
     return Remedy(fields[0], words, fix, hard_with(case, made), is_last_word=fields[0] == NODE_TAINTS_POLICY)
 
 
-def fewer_domains(case: TemplateUnderRule, room: ConstraintRoom) -> Iterator[Remedy]:
+def fewer_domains(case: TemplateUnderRule, room: ConstraintCapacity) -> Iterator[Remedy]:
     """Yield the change of minDomains to the number of domains. With a single domain, yield the constraint's removal."""
     placed, there = case.placed[room.hard.index], room.column.domain_count(room.domains.counting)
     if there > 1:

@@ -21,7 +21,7 @@ from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.index.owners import has_same_template
 from webhook.core.placement.making_room import cause_of_misfit, pods_to_preempt
 from webhook.core.placement.placement_verdict import Effort, PlacementVerdict, Simulation
-from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.proofs.constraint_capacity import ConstraintCapacity, constraint_capacities
 from webhook.core.placement.proofs.workload_problem import CandidateNodes, candidate_nodes
 from webhook.core.placement.simulation import always_fits
 from webhook.core.policy.policy import Mode
@@ -267,7 +267,7 @@ def in_the_way(short: Shortfall) -> str:
         return "the nodes have no room for more pods"
     case = short.case
     here = candidate_nodes(case.facts, present=True)
-    capacities = zip(constraint_rooms(case.facts.hard, here, case.facts.problem), case.placed, strict=True)
+    capacities = zip(constraint_capacities(case.facts.hard, here, case.facts.problem), case.placed, strict=True)
     caps = (each for each in capacities if each[0].most is not None and each[0].most <= short.fewest)
     names = " and ".join(each.short_name for each in case.placed)
     more = "" if short.cause is Cause.SPREAD else " and other limits"
@@ -275,7 +275,7 @@ def in_the_way(short: Shortfall) -> str:
     return next(filter(None, obstacles), f"no node accepts another pod under {names}{more}")
 
 
-def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: ConstraintRoom, placed: Placed) -> str:
+def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: ConstraintCapacity, placed: Placed) -> str:
     """Describe the domains that limit a constraint. Empty for none.
 
     A domain limits it with the fewest pods and no usable node. A lack of eligible domains limits it too.

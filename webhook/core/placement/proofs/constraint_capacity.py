@@ -19,7 +19,7 @@ from webhook.core.scheduler.plugins.spread_constraints import CountedConstraints
 from webhook.core.scheduler.problem import Problem
 
 
-class ConstraintRoom(Struct, frozen=True, dict=True):
+class ConstraintCapacity(Struct, frozen=True, dict=True):
     """A hard constraint over the candidate nodes.
 
     Attributes:
@@ -135,7 +135,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         return None if None in by_home else max((most for most in by_home if most is not None), default=self.placed)
 
 
-def addable_together(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) -> int | None:
+def addable_together(zones: ConstraintCapacity, hosts: ConstraintCapacity, wanted: int) -> int | None:
     """Return the number of additional pods admitted by both constraints together.
 
     None if the number is unknown, or if all ``wanted`` pods are admitted.
@@ -159,9 +159,9 @@ def addable_together(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) 
     return addable_on_hosts(zones_of_hosts, held, zones.limit, hosts.limit, wanted)
 
 
-def constraint_rooms(
+def constraint_capacities(
     hard: Sequence[CountedConstraint], candidates: CandidateNodes, problem: Problem
-) -> tuple[ConstraintRoom, ...]:
+) -> tuple[ConstraintCapacity, ...]:
     """Return each hard constraint with its counted pods, over the candidate nodes.
 
     Only candidate nodes with the topology keys of all constraints are used.
@@ -176,7 +176,7 @@ def constraint_rooms(
     apart = tuple(nodes.column(key) for key in candidates.apart)
     counted_domains = count_domains(counted, problem.pod.labels, candidates.eligible)
     return tuple(
-        ConstraintRoom(
+        ConstraintCapacity(
             constraint,
             domains,
             within,
