@@ -188,9 +188,9 @@ def worlds(draw, *, keys=ANY_KEYS, cpu=("64",), own=True, pinned=True):
 
 def looked_at(world):
     """The world as the rules see it: nodes that are cordoned now are taken for closed, not for away."""
-    places = take_workload_problem(world.index(), world.pod(), compile_selector(OWN), 99, now="", late={})
-    here = candidate_nodes(places, present=True)
-    return here, constraint_capacities(places.hard, here, places.problem)
+    facts = take_workload_problem(world.index(), world.pod(), compile_selector(OWN), 99, now="", late={})
+    here = candidate_nodes(facts, present=True)
+    return here, constraint_capacities(facts.hard, here, facts.problem)
 
 
 @pytest.mark.slow

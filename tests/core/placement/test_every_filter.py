@@ -14,7 +14,7 @@ ASKED = {
     "TaintToleration": (workload_problem.candidate_nodes, "cycle.eligible.tolerated"),
     "NodeAffinity": (workload_problem.candidate_nodes, "cycle.eligible.usable"),
     "NodePorts": (every_order._start_nodes, "NODE_PORTS"),
-    "NodeResourcesFit": (every_order._fits, "_Room("),
+    "NodeResourcesFit": (every_order._fits, "_NodeCapacity("),
     "VolumeRestrictions": (every_order._start_nodes, "VOLUME_RESTRICTIONS"),
     "NodeVolumeLimits": (every_order._start_nodes, "NODE_VOLUME_LIMITS"),
     "VolumeBinding": (workload_problem.candidate_nodes, "VOLUME_BINDING"),

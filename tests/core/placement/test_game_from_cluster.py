@@ -65,8 +65,8 @@ def test_workloads_of_which_one_needs_more():
 def test_nodes_with_a_number_of_attachments():
     index = cluster("a: a0=0 a1=0 a2=0")
     slots = index.nodes.view().slots
-    room = {slots["a0"]: 1, slots["a1"]: 0}
-    assert numbers(index, batch(index, pod(), 1), batch(index, pod(), 9, room=room, nodes=0b11)) == [(1, 1)]
+    most = {slots["a0"]: 1, slots["a1"]: 0}
+    assert numbers(index, batch(index, pod(), 1), batch(index, pod(), 9, limits=most, nodes=0b11)) == [(1, 1)]
 
 
 def test_an_empty_selector_counts_no_pods_before_1_38():

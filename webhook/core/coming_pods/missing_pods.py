@@ -148,7 +148,7 @@ def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> Mi
     if not all(pod.certain for pod, _ in missing):
         return MissingPods(index=index, unknown="where the volumes of its claims will be")
     problem, in_turn = problem_of(pod, within), not workload.parallel
-    room = known.room if claims.names else {}
+    limits = known.limits if claims.names else {}
     run, groups = 0, dict[tuple[int, int | None], list[str]]()
     for place, (ordinal, name) in enumerate(missing):
         # A batch in turn only has equal pods with consecutive ordinals.
@@ -159,7 +159,7 @@ def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> Mi
             problem=problem,
             pods=len(names),
             nodes=nodes,
-            room=room,
+            limits=limits,
             in_turn=in_turn,
             behind=number - 1 if in_turn and number else None,
         )
@@ -228,9 +228,9 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
     leaving = Counter(slot for number in turns if (slot := on[number]) is not None)
     below = _with_only(kept, old, without_pods(index, new, own, running))
     problems = {of_old: problem_of(old if of_old else new, within.with_index(below)) for of_old in (False, True)}
-    room = {slot: pods + leaving[slot] for slot, pods in known.room.items()} if workload.claims else {}
+    limits = {slot: pods + leaving[slot] for slot, pods in known.limits.items()} if workload.claims else {}
     news = (
-        PodBatch(problem=problems[of_old], pods=len(group), nodes=nodes, room=room)
+        PodBatch(problem=problems[of_old], pods=len(group), nodes=nodes, limits=limits)
         for (nodes, of_old), group in groups.items()
     )
     return MissingPods(

@@ -50,7 +50,7 @@ class PodBatch(Struct, frozen=True):
         in_turn: Whether the controller creates the pods in turn.
         behind: The index of another batch. All pods of that batch need a node before this batch's first pod is created.
         nodes: The usable nodes as a set. None for every node.
-        room: The most pods by node slot, for nodes with such a limit.
+        limits: The most pods by node slot, for nodes with such a limit.
         leaving: The number of equal running pods that may be deleted, by node slot.
     """
 
@@ -59,7 +59,7 @@ class PodBatch(Struct, frozen=True):
     in_turn: bool = False
     behind: int | None = None
     nodes: int | None = None
-    room: Mapping[int, int] = {}
+    limits: Mapping[int, int] = {}
     leaving: Counts = {}
 
 
@@ -172,7 +172,7 @@ def game_of(batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: Rollo
         together.most,
         singled=rollout is not None and bool(rollout.turns),
     )
-    node_limits = [*_rooms_and_ports(together)]
+    node_limits = [*_batch_limits_and_ports(together)]
     apart: list[list[AntiAffinityLimit]] = [[] for _ in batches]
     for pod_class, key, weights in together.kept_apart():
         column = view.column(key)
@@ -329,10 +329,10 @@ def _resources(together: _Batches, relevant: int, on_one: Pods, index: ReadOnlyI
                 yield NodeLimits(pod_class, weights[name], -weight, 1, short)
 
 
-def _rooms_and_ports(together: _Batches) -> Iterator[NodeLimits]:
+def _batch_limits_and_ports(together: _Batches) -> Iterator[NodeLimits]:
     for number, batch in enumerate(together.batches):
-        if batch.room:
-            yield NodeLimits(number, together.only(number), -1, 1, batch.room)
+        if batch.limits:
+            yield NodeLimits(number, together.only(number), -1, 1, batch.limits)
         if wanted := batch.problem.ports:
             ports = [batch.problem.ports for batch in together.batches]
             clashes = [any(ports_conflict(one, each) for one in wanted for each in taken) for taken in ports]

@@ -99,9 +99,9 @@ def _best(
     problem = problem_of(pod, within)
     cycle, scoring = Cycle(problem), take_scoring(index, problem)
     feasible = cycle.verdict().feasible if batch.nodes is None else cycle.verdict().feasible & batch.nodes
-    for slot, room in batch.room.items():
+    for slot, most in batch.limits.items():
         name = problem.nodes.names[slot]
-        if sum(likely.batch == number and likely.node == name for likely in placed) >= room:
+        if sum(likely.batch == number and likely.node == name for likely in placed) >= most:
             feasible &= ~(1 << slot)
     best = feasible if scoring is None else best_nodes(scoring, cycle, feasible)
     return tuple(problem.nodes.names[slot] for slot in node_sets.to_slots(best))

@@ -203,7 +203,7 @@ def test_room_for_volumes():
     found = places("a: n1 | b: n2")
     (start,) = start_states(found, candidate_nodes(found))
     for limit, expected in ((2, True), (1, False)):
-        assert fits(start, (), PodsToPlace({}, 4), room={0: 2, 1: limit}) is expected
+        assert fits(start, (), PodsToPlace({}, 4), limits={0: 2, 1: limit}) is expected
 
 
 @pytest.mark.parametrize(

@@ -203,4 +203,4 @@ def test_room_for_two_volumes_each():
     drivers = [{"name": "disks", "allocatable": {"count": 5}}, {"name": "files"}]
     nodes = [convert({"metadata": {"name": name}, "spec": {"drivers": drivers}}, CsiNode) for name in ("n2", "gone")]
     found = ordinals(index(*nodes), "shop", "web", ClaimTemplates(("data", "log"), ("late", "late")), range(1))
-    assert found.room == {1: 2}
+    assert found.limits == {1: 2}

@@ -47,55 +47,55 @@ class StartState(Struct, frozen=True):
     """The cluster and the candidate nodes before the first pod is placed.
 
     Attributes:
-        places: The facts about the workload.
+        facts: The facts about the workload.
         here: The candidate nodes. None if no proof is possible.
         anew: Whether all pods are placed from scratch. If false, new pods join the running pods.
-        rooms: The pod's own hard constraints over these nodes, with their counted pods. Empty if unknown.
+        capacities: The pod's own hard constraints over these nodes, with their counted pods. Empty if unknown.
     """
 
-    places: WorkloadProblem
+    facts: WorkloadProblem
     here: CandidateNodes | None
     anew: bool
-    rooms: tuple[ConstraintCapacity, ...] = ()
+    capacities: tuple[ConstraintCapacity, ...] = ()
 
 
 def start_states(
-    places: WorkloadProblem, nodes: CandidateNodes, rooms: tuple[ConstraintCapacity, ...] = ()
+    facts: WorkloadProblem, nodes: CandidateNodes, capacities: tuple[ConstraintCapacity, ...] = ()
 ) -> Iterator[StartState]:
     """Yield each initial cluster state in which a fix must work, the present first.
 
-    In the other states, all pods are created from scratch, or the absent nodes are back. ``rooms`` are the pod's
+    In the other states, all pods are created from scratch, or the absent nodes are back. ``capacities`` are the pod's
     constraints over the candidate nodes.
     """
     # Nodes that are away may or may not return, so a fix must work with them and without.
-    for present in (True, False) if places.away else (False,):
-        here = candidate_nodes(places, present=True) if present else nodes
-        open_now = _start_nodes(places, here, anew=False, present=present)
-        yield StartState(places, open_now, anew=False, rooms=rooms if open_now is nodes else ())
-        if places.running or any(constraint.own for constraint in places.hard):
-            yield StartState(places, _start_nodes(places, here, anew=True, present=present), anew=True)
+    for present in (True, False) if facts.away else (False,):
+        here = candidate_nodes(facts, present=True) if present else nodes
+        open_now = _start_nodes(facts, here, anew=False, present=present)
+        yield StartState(facts, open_now, anew=False, capacities=capacities if open_now is nodes else ())
+        if facts.running or any(constraint.own for constraint in facts.hard):
+            yield StartState(facts, _start_nodes(facts, here, anew=True, present=present), anew=True)
 
 
-def _start_nodes(places: WorkloadProblem, here: CandidateNodes, *, anew: bool, present: bool) -> CandidateNodes | None:
+def _start_nodes(facts: WorkloadProblem, here: CandidateNodes, *, anew: bool, present: bool) -> CandidateNodes | None:
     """Return the nodes that admit the pods at the start of a proof.
 
     None if no proof is possible. With ``anew``, all pods of the workload are placed again. So a node closed only by the
     workload's own pods counts as open.
     """
-    problem = places.problem
+    problem = facts.problem
     cycle, volumes = Cycle(problem), problem.pod.pod_spec.volumes or ()
     # A volume for a single pod keeps all others away, and the order decides which pod gets it.
     alone = any(READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()) for claim in problem.storage.claims.values())
     if alone or any(map(is_disk, volumes)) or (volumes and cycle.result(VOLUME_BINDING).pre_filter.rejected):
         return None
-    if anew and places.running and problem.neighbours.affinity_terms and problem.neighbours.matches_itself:
+    if anew and facts.running and problem.neighbours.affinity_terms and problem.neighbours.matches_itself:
         return None  # With affinity to each other, new pods may choose another domain.
     nodes = problem.nodes
-    if len(here.apart) < _terms_on_itself(places) or not all(nodes.column(key).one_each for key in here.apart):
+    if len(here.apart) < _terms_on_itself(facts) or not all(nodes.column(key).one_each for key in here.apart):
         return None  # Some term may not match the pods themselves, or may cover more than one node.
     left = here.open
     if anew and here.apart:
-        left |= candidate_nodes(places, present=present, without=(Restriction.APART,)).open & _only_its_own(places)
+        left |= candidate_nodes(facts, present=present, without=(Restriction.APART,)).open & _only_its_own(facts)
     if volumes:
         for plugin in (VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS):
             decide = cycle.result(plugin).filter
@@ -103,31 +103,31 @@ def _start_nodes(places: WorkloadProblem, here: CandidateNodes, *, anew: bool, p
     if problem.ports:
         decide = cycle.result(NODE_PORTS).filter
         conflicting = sum(members for _, members in decide(left)) if decide is not None else 0
-        left &= ~conflicting | (node_sets.from_slots([*places.running], nodes.size) if anew else 0)
+        left &= ~conflicting | (node_sets.from_slots([*facts.running], nodes.size) if anew else 0)
     return here if left == here.open else replace(here, open=left)
 
 
-def _terms_on_itself(places: WorkloadProblem) -> int:
-    meta, near = places.problem.pod.meta, places.problem.neighbours
+def _terms_on_itself(facts: WorkloadProblem) -> int:
+    meta, near = facts.problem.pod.meta, facts.problem.neighbours
     return sum(
         term.in_namespace(meta.namespace, {}) and term.selector.matches(meta.labels or {})
         for term in near.anti_affinity_terms
     )
 
 
-def _only_its_own(places: WorkloadProblem) -> int:
+def _only_its_own(facts: WorkloadProblem) -> int:
     """Return the nodes where anti-affinity concerns only the workload's own pods."""
-    near = places.problem.neighbours
+    near = facts.problem.neighbours
     slots = []
-    for slot, pods in places.running.items():
+    for slot, pods in facts.running.items():
         met = all(
             counts.get(slot, 0) <= own.get(slot, 0)
-            for counts, own in zip(near.anti_affinity_pods, places.apart, strict=True)
+            for counts, own in zip(near.anti_affinity_pods, facts.apart, strict=True)
         )
         rejecting = sum(counts.get(slot, 0) for _, counts in near.existing_terms)
         if met and rejecting <= pods * len(near.anti_affinity_terms):
             slots.append(slot)
-    return node_sets.from_slots(slots, places.problem.nodes.size)
+    return node_sets.from_slots(slots, facts.problem.nodes.size)
 
 
 def fits(
@@ -136,7 +136,7 @@ def fits(
     to_place: PodsToPlace,
     *,
     lost: int = 0,
-    room: Mapping[int, int] | None = None,
+    limits: Mapping[int, int] | None = None,
 ) -> bool:
     """Whether all pods are proven to find a node in every order.
 
@@ -145,20 +145,20 @@ def fits(
         hard: The hard constraints, with their counted pods. They replace the pod's own constraints.
         to_place: The pods to place.
         lost: A bit set of nodes lost with their pods. These nodes have a taint not tolerated by the pod.
-        room: The most pods by slot, for nodes with a limit.
+        limits: The most pods by slot, for nodes with a limit.
     """
-    here, places = start.here, start.places
+    here, facts = start.here, start.facts
     if not to_place.pods:
         return True
     if here is None or not all(constraint.certain for constraint in hard):
         return False
-    if lost and places.problem.neighbours.affinity_terms:
+    if lost and facts.problem.neighbours.affinity_terms:
         return False  # The pods of its affinity may be lost too.
     counted = [_counted(constraint, lost, anew=start.anew) for constraint in hard]
     left = _without(here, lost) if lost else here
     if here.together is None:
-        known = start.rooms if hard is places.hard and not lost else ()
-        return _fits(start, known or constraint_capacities(counted, left, places.problem), left, to_place, room or {})
+        known = start.capacities if hard is facts.hard and not lost else ()
+        return _fits(start, known or constraint_capacities(counted, left, facts.problem), left, to_place, limits or {})
     # All pods follow the first pod into any domain, so each domain has to work.
     homes = here.eligible.nodes.column(here.together)
     chosen = homes.domains(left.open)
@@ -166,7 +166,7 @@ def fits(
         return False
     inside = (replace(left, open=left.open & homes.nodes(home)) for home in chosen)
     return all(
-        _fits(start, constraint_capacities(counted, candidates, places.problem), candidates, to_place, room or {})
+        _fits(start, constraint_capacities(counted, candidates, facts.problem), candidates, to_place, limits or {})
         for candidates in inside
     )
 
@@ -192,7 +192,7 @@ def _counted(hard: CountedConstraint, lost: int, *, anew: bool) -> CountedConstr
 
 def _fits(
     start: StartState,
-    rooms: Sequence[ConstraintCapacity],
+    capacities: Sequence[ConstraintCapacity],
     here: CandidateNodes,
     to_place: PodsToPlace,
     limits: Mapping[int, int],
@@ -202,40 +202,40 @@ def _fits(
     moving: list[ConstraintCapacity] = []
     caps: list[tuple[ConstraintCapacity, int]] = []
     on_hosts: list[tuple[ConstraintCapacity, int]] = []
-    for constraint in rooms:
-        open_ &= constraint.open
-        top = _fixed_top(constraint, replicas)
-        most, domains = max((cell.pods for cell in constraint.cells), default=0), sum(constraint.cells.values())
-        if most + replicas <= constraint.limit.max_skew or (domains == 1 and constraint.limit.enough):
+    for capacity in capacities:
+        open_ &= capacity.open
+        top = _fixed_top(capacity, replicas)
+        most, domains = max((cell.pods for cell in capacity.cells), default=0), sum(capacity.cells.values())
+        if most + replicas <= capacity.limit.max_skew or (domains == 1 and capacity.limit.enough):
             continue  # No domain can reach maxSkew, or there is a single domain. The constraint rejects nothing.
         if top is None:
-            moving.append(constraint)
+            moving.append(capacity)
         else:
-            (on_hosts if constraint.column.one_each else caps).append((constraint, top))
+            (on_hosts if capacity.column.one_each else caps).append((capacity, top))
     # The pods admitted by one constraint limit the other, so the order matters. This case is not decided.
     if len(moving) + len(caps) > 1:
         return False
-    places = start.places
+    facts = start.facts
     # Equal pods would need the same host port, or avoid each other.
-    is_alone = bool(places.problem.ports or here.apart)
-    room = _Room(
-        places=places,
+    is_alone = bool(facts.problem.ports or here.apart)
+    on_nodes = _NodeCapacity(
+        facts=facts,
         to_place=to_place,
         open=open_,
-        everywhere=not (on_hosts or limits or places.free or is_alone or places.most < replicas),
-        most=min(1 if is_alone else replicas, places.most),
+        everywhere=not (on_hosts or limits or facts.free or is_alone or facts.most < replicas),
+        most=min(1 if is_alone else replicas, facts.most),
         limits=limits,
         tops=on_hosts,
-        freed=places.freed if start.anew else {},
+        freed=facts.freed if start.anew else {},
     )
-    for constraint, top in [*((constraint, None) for constraint in moving), *caps]:
-        return room.admitted_by(constraint, top)
-    if any(room.together(nodes & open_, rivals) < rivals for nodes, rivals in room.rivals()):
+    for capacity, top in [*((capacity, None) for capacity in moving), *caps]:
+        return on_nodes.admitted_by(capacity, top)
+    if any(on_nodes.together(nodes & open_, rivals) < rivals for nodes, rivals in on_nodes.rivals()):
         return False
-    return not to_place.free or room.together(open_, replicas) >= replicas
+    return not to_place.free or on_nodes.together(open_, replicas) >= replicas
 
 
-class _Room(Struct, frozen=True, kw_only=True, dict=True):
+class _NodeCapacity(Struct, frozen=True, kw_only=True, dict=True):
     """The pods to place, and how many of them each open node can run.
 
     Attributes:
@@ -246,7 +246,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
         freed: By slot, the free resources once the workload's own pods are gone. Empty if those pods stay.
     """
 
-    places: WorkloadProblem
+    facts: WorkloadProblem
     to_place: PodsToPlace
     open: int
     everywhere: bool
@@ -258,19 +258,19 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
     def on(self, slot: int) -> int:
         """Return how many pods the node in this slot takes."""
         most = min(self.most, self.limits.get(slot, self.most))
-        for constraint, top in self.tops:
-            most = min(most, top - constraint.count(constraint.column.domain_of[slot]))
+        for capacity, top in self.tops:
+            most = min(most, top - capacity.count(capacity.column.domain_of[slot]))
         # If the own pods are created anew, their resources count as free.
         own = self.freed.get(slot)
-        for number, (column, amount) in enumerate(self.places.free):
+        for number, (column, amount) in enumerate(self.facts.free):
             most = min(most, (column[slot] if own is None else own[number]) // amount)
         return max(0, most)
 
     def some(self, nodes: int) -> int:
         """Return the nodes without those known to reject every pod."""
-        full = self.places.full
+        full = self.facts.full
         if full and self.freed:
-            full &= ~node_sets.from_slots([*self.freed], self.places.problem.nodes.size)
+            full &= ~node_sets.from_slots([*self.freed], self.facts.problem.nodes.size)
         return nodes & ~full
 
     def together(self, nodes: int, enough: int) -> int:
@@ -278,9 +278,9 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
 
         Counting a few nodes usually suffices.
         """
-        total, scarce = 0, bool(self.places.free)
+        total, scarce = 0, bool(self.facts.free)
         if enough > _A_FEW and (self._most <= 1 or not scarce):
-            alike = nodes & ~(self._special | (self.places.full if scarce else 0))
+            alike = nodes & ~(self._special | (self.facts.full if scarce else 0))
             total = alike.bit_count() * self._most
             nodes &= self._special
         for slot in self._in_turn(nodes) if total < enough else ():
@@ -297,9 +297,9 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _special(self) -> int:
         """The nodes with limits or already counted pods. All other nodes admit the same number of pods, unless full."""
-        special = node_sets.from_slots([*self.limits, *self.freed], self.places.problem.nodes.size)
-        for constraint, _ in self.tops:
-            special |= constraint.column.nodes_of(tuple(constraint.domains.match_num))
+        special = node_sets.from_slots([*self.limits, *self.freed], self.facts.problem.nodes.size)
+        for capacity, _ in self.tops:
+            special |= capacity.column.nodes_of(tuple(capacity.domains.match_num))
         return special
 
     def _in_turn(self, nodes: int) -> Iterator[int]:
@@ -318,31 +318,31 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
             others = sum(pods for each, pods in pinned.items() if each & nodes & self.open)
             yield nodes, self.to_place.free + max(others, 1)
 
-    def admitted_by(self, constraint: ConstraintCapacity, top: int | None) -> bool:
+    def admitted_by(self, capacity: ConstraintCapacity, top: int | None) -> bool:
         """Whether the constraint admits all pods. ``top`` is the most pods of a domain if the minimum is fixed."""
-        column, replicas = constraint.column, self.to_place.pods
+        column, replicas = capacity.column, self.to_place.pods
         if self.to_place.free and top is None and self.everywhere:
-            most = addable(constraint.cells, constraint.limit)
+            most = addable(capacity.cells, capacity.limit)
             if most is not None and most < replicas:
                 return False
         elif self.to_place.free:
-            rooms = self._rooms(constraint, replicas)
+            takes = self._by_domain(capacity, replicas)
             if top is None:
-                cells = Counter(DomainState(constraint.count(number), room_in) for number, room_in in rooms)
-                if (addable(cells, constraint.limit) or 0) < replicas:
+                cells = Counter(DomainState(capacity.count(number), room) for number, room in takes)
+                if (addable(cells, capacity.limit) or 0) < replicas:
                     return False
-            elif sum(min(room_in, max(0, top - constraint.count(number))) for number, room_in in rooms) < replicas:
+            elif sum(min(room, max(0, top - capacity.count(number))) for number, room in takes) < replicas:
                 return False
         homes = {nodes: column.domains(nodes & self.open) for nodes in self.to_place.pinned}
         return all(
-            any(self._is_safe(constraint, top, homes, nodes & self.open & column.nodes(home)) for home in homes[nodes])
+            any(self._is_safe(capacity, top, homes, nodes & self.open & column.nodes(home)) for home in homes[nodes])
             for nodes in homes
         )
 
-    def _is_safe(self, constraint: ConstraintCapacity, top: int | None, homes: _Homes, inside: int) -> bool:
+    def _is_safe(self, capacity: ConstraintCapacity, top: int | None, homes: _Homes, inside: int) -> bool:
         """Whether the pods pinned to the nodes ``inside`` always find a node there, in every order."""
         pinned, free = self.to_place.pinned, self.to_place.free
-        (home,) = constraint.column.domains(inside)
+        (home,) = capacity.column.domains(inside)
         # In the worst order, all pods able to come here come first.
         rivals = free + sum(pods for nodes, pods in pinned.items() if nodes & inside)
         if self.together(inside, rivals) < rivals:
@@ -353,34 +353,32 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
             for nodes, domains in homes.items():
                 if len(domains) == 1:
                     sure[next(iter(domains))] += pinned[nodes]
-            others = constraint.column.domains(constraint.domains.counting) - {home}
-            top = min(constraint.count(number) + sure[number] for number in others) + constraint.limit.max_skew
-        return (
-            constraint.count(home) + free + sum(pods for nodes, pods in pinned.items() if home in homes[nodes]) <= top
-        )
+            others = capacity.column.domains(capacity.domains.counting) - {home}
+            top = min(capacity.count(number) + sure[number] for number in others) + capacity.limit.max_skew
+        return capacity.count(home) + free + sum(pods for nodes, pods in pinned.items() if home in homes[nodes]) <= top
 
-    def _rooms(self, constraint: ConstraintCapacity, enough: int) -> Iterator[tuple[int, int]]:
-        column, counting = constraint.column, constraint.domains.counting
+    def _by_domain(self, capacity: ConstraintCapacity, enough: int) -> Iterator[tuple[int, int]]:
+        column, counting = capacity.column, capacity.domains.counting
         if column.one_each:
-            takes = node_sets.flags(self.some(self.open), len(column.domain_of))
+            able = node_sets.flags(self.some(self.open), len(column.domain_of))
             for slot in node_sets.to_slots(counting):
                 check_time()
-                yield column.domain_of[slot], self.on(slot) if takes[slot] else 0
+                yield column.domain_of[slot], self.on(slot) if able[slot] else 0
         else:
             for number in column.domains(counting):
                 check_time()
                 yield number, self.together(column.nodes(number) & self.open, enough)
 
 
-def _fixed_top(constraint: ConstraintCapacity, replicas: int) -> int | None:
+def _fixed_top(capacity: ConstraintCapacity, replicas: int) -> int | None:
     """Return the most pods a domain admits if the global minimum cannot rise.
 
     None if the minimum may rise. It cannot rise while a domain with the fewest pods accepts no pod. It cannot rise
     either while the domains with the fewest pods outnumber the pods to place.
     """
-    if not constraint.limit.enough:
-        return constraint.limit.max_skew
-    lowest = min((cell.pods for cell in constraint.cells), default=0)
-    emptiest = {cell: domains for cell, domains in constraint.cells.items() if cell.pods == lowest}
+    if not capacity.limit.enough:
+        return capacity.limit.max_skew
+    lowest = min((cell.pods for cell in capacity.cells), default=0)
+    emptiest = {cell: domains for cell, domains in capacity.cells.items() if cell.pods == lowest}
     held = any(cell.room == 0 for cell in emptiest)
-    return lowest + constraint.limit.max_skew if held or sum(emptiest.values()) > replicas else None
+    return lowest + capacity.limit.max_skew if held or sum(emptiest.values()) > replicas else None

@@ -55,11 +55,11 @@ class PodsToPlace(Struct, frozen=True):
 class Ordinals(Struct, frozen=True):
     """The pods of a StatefulSet, the lowest ordinal first.
 
-    ``room`` has the most pods by slot under the attach limits of volumes.
+    ``limits`` has the most pods by slot under the attach limits of volumes.
     """
 
     pods: tuple[_Ordinal, ...]
-    room: Mapping[int, int]
+    limits: Mapping[int, int]
 
     def to_place(self, replicas: int, *, anew: bool = False) -> PodsToPlace:
         """The missing pods among the first ``replicas`` pods. With ``anew``, all of these pods."""
@@ -83,13 +83,13 @@ def ordinals(
         return None
     view = index.nodes.view()
     pods = [_ordinal(index, namespace, f"{name}-{number}", claims, view) for number in numbers]
-    room, mounts, slots = {}, index.pods.mounts(), view.slots
-    for node, limits in index.volumes.attach_limits().items():
-        if limits and claims.names and node in slots:
+    limits, mounts, slots = {}, index.pods.mounts(), view.slots
+    for node, by_driver in index.volumes.attach_limits().items():
+        if by_driver and claims.names and node in slots:
             slot = slots[node]
             # Assume all claims use the driver with the lowest limit. In the worst case a fix is missing.
-            room[slot] = max(0, min(limits.values()) - mounts.get(slot, 0)) // len(claims.names)
-    return Ordinals(tuple(pods), room)
+            limits[slot] = max(0, min(by_driver.values()) - mounts.get(slot, 0)) // len(claims.names)
+    return Ordinals(tuple(pods), limits)
 
 
 def _ordinal(index: ReadOnlyIndex, namespace: str, pod: str, claims: ClaimTemplates, view: NodeView) -> _Ordinal:

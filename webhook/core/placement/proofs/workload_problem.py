@@ -1,8 +1,8 @@
 """The candidate nodes of a workload's pods, and the pods its constraints count.
 
-    places = take_workload_problem(index, pod, own, most, now=now, late={})   copies all facts from the index
-    nodes = candidate_nodes(places)                                          optionally with a change to test
-    rooms = constraint_capacities(places.hard, nodes, places.problem)
+    facts = take_workload_problem(index, pod, own, most, now=now, late={})   copies all facts from the index
+    nodes = candidate_nodes(facts)                                           optionally with a change to test
+    capacities = constraint_capacities(facts.hard, nodes, facts.problem)
 
 Only lasting facts exclude a node: its name, cordon and taints, the pod's node affinity, its volumes, and pods of other
 workloads. Nodes that are away for a short time (recently cordoned, not ready, about to be replaced) count as present,
@@ -236,18 +236,18 @@ def is_old(taint: Taint, now: str) -> bool:
 
 
 def candidate_nodes(
-    places: WorkloadProblem, *, without: Collection[Restriction] = (), present: bool = False
+    facts: WorkloadProblem, *, without: Collection[Restriction] = (), present: bool = False
 ) -> CandidateNodes:
     """Return the nodes for the pods, under all restrictions but spread constraints.
 
     Restrictions in ``without`` are ignored. Cordoned or unready nodes expected back soon count as usable, unless
     ``present`` is true.
     """
-    cycle, nodes = Cycle(places.problem), places.problem.nodes
-    away = 0 if present else places.away
+    cycle, nodes = Cycle(facts.problem), facts.problem.nodes
+    away = 0 if present else facts.away
     usable = nodes.live if Restriction.AFFINITY in without else cycle.eligible.usable
     chosen = usable if Restriction.AFFINITY in without else usable & ~_rejected(cycle.result(NODE_NAME), nodes.live)
-    if places.problem.pod.pod_spec.volumes and Restriction.VOLUMES not in without:
+    if facts.problem.pod.pod_spec.volumes and Restriction.VOLUMES not in without:
         chosen &= ~(
             _rejected(cycle.result(VOLUME_BINDING), nodes.live) | _rejected(cycle.result(VOLUME_ZONE), nodes.live)
         )
@@ -263,8 +263,8 @@ def candidate_nodes(
         open=chosen & ~barred,
         barred=barred,
         away=away,
-        apart=() if Restriction.APART in without else _apart(places.problem),
-        together=None if Restriction.NEAR in without else _together(places.problem, nodes),
+        apart=() if Restriction.APART in without else _apart(facts.problem),
+        together=None if Restriction.NEAR in without else _together(facts.problem, nodes),
     )
 
 

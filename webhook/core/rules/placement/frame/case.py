@@ -139,7 +139,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         if known is None or not (known.are_likely(replicas) if likely else known.are_certain(replicas)):
             return False
         return all(
-            fits(start, hard, known.to_place(number, anew=start.anew), room=known.room)
+            fits(start, hard, known.to_place(number, anew=start.anew), limits=known.limits)
             for number in range(1, replicas + 1)
         )
 

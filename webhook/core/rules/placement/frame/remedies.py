@@ -140,9 +140,9 @@ def _honoring(case: TemplateUnderRule, several: Sequence[Placed], fields: Sequen
     return Remedy(fields[0], words, fix, hard_with(case, made), is_last_word=fields[0] == NODE_TAINTS_POLICY)
 
 
-def fewer_domains(case: TemplateUnderRule, room: ConstraintCapacity) -> Iterator[Remedy]:
+def fewer_domains(case: TemplateUnderRule, capacity: ConstraintCapacity) -> Iterator[Remedy]:
     """Yield the change of minDomains to the number of domains. With a single domain, yield the constraint's removal."""
-    placed, there = case.placed[room.hard.index], room.column.domain_count(room.domains.counting)
+    placed, there = case.placed[capacity.hard.index], capacity.column.domain_count(capacity.domains.counting)
     if there > 1:
         made = (Change(placed.index, "minDomains", there),)
         words = f"use minDomains: {there}"

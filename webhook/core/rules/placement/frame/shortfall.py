@@ -236,8 +236,8 @@ def _that_helps(short: Shortfall, template: Template) -> Changes | None:
     choices = Candidates(
         constraints=template.template.pod_spec.constraints,
         domains={
-            placed.index: room.column.domain_count(room.domains.counting)
-            for room, placed in zip(case.capacities, case.placed, strict=True)
+            placed.index: capacity.column.domain_count(capacity.domains.counting)
+            for capacity, placed in zip(case.capacities, case.placed, strict=True)
         },
         revision=case.subject.workload.traits.revision or "" if short.placement is Placement.ROLLOUT else "",
         pairs=case.subject.offline,
@@ -271,23 +271,23 @@ def in_the_way(short: Shortfall) -> str:
     caps = (each for each in capacities if each[0].most is not None and each[0].most <= short.fewest)
     names = " and ".join(each.short_name for each in case.placed)
     more = "" if short.cause is Cause.SPREAD else " and other limits"
-    obstacles = (_holding_down(case, here, room, placed) for room, placed in caps)
+    obstacles = (_holding_down(case, here, capacity, placed) for capacity, placed in caps)
     return next(filter(None, obstacles), f"no node accepts another pod under {names}{more}")
 
 
-def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: ConstraintCapacity, placed: Placed) -> str:
+def _holding_down(case: TemplateUnderRule, here: CandidateNodes, capacity: ConstraintCapacity, placed: Placed) -> str:
     """Describe the domains that limit a constraint. Empty for none.
 
     A domain limits it with the fewest pods and no usable node. A lack of eligible domains limits it too.
     """
-    if not room.limit.enough and (placed.constraint.min_domains or 1) == 1:
+    if not capacity.limit.enough and (placed.constraint.min_domains or 1) == 1:
         return f"{placed.name} has no eligible {placed.noun}, because no eligible node has its topologyKey"
-    if not room.limit.enough:
+    if not capacity.limit.enough:
         return f"{placed.name} has fewer {placed.noun}s than minDomains {placed.constraint.min_domains}"
-    held = [each for each in room.closed if room.count(each) == room.minimum]
-    barred = here.barred & room.domains.counting & room.column.nodes_of(tuple(held))
+    held = [each for each in capacity.closed if capacity.count(each) == capacity.minimum]
+    barred = here.barred & capacity.domains.counting & capacity.column.nodes_of(tuple(held))
     tainted = barred & ~case.facts.problem.nodes.unschedulable
-    return staying(case, room, held, "tainted" if tainted else "cordoned" if barred else "") if held else ""
+    return staying(case, capacity, held, "tainted" if tainted else "cordoned" if barred else "") if held else ""
 
 
 def steps(short: Shortfall) -> str:
