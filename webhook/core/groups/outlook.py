@@ -21,7 +21,7 @@ from webhook.core.placement.simulation import named_steps, simulate, simulation_
 
 # Takes some seconds. A group of four shards has fewer states, a group of nine far too many.
 EFFORT = Effort(states=4_000)
-_MOST_LED = 8  # domains to fill, with one order each, if not all orders can be searched
+_MOST_FILLED = 8  # domains to fill, with one order each, if not all orders can be searched
 
 
 class _FullestDomain(Struct, frozen=True):
@@ -101,11 +101,11 @@ def _led_orders(cluster_game: ClusterGame, column: Column) -> Iterable[Sequence[
     if column.one_each:
         yield _packing(cluster_game)
         return
-    for target in [domain for domain in dict.fromkeys(domains) if domain >= 0][:_MOST_LED]:
-        yield _led(cluster_game, domains, target)
+    for target in [domain for domain in dict.fromkeys(domains) if domain >= 0][:_MOST_FILLED]:
+        yield _filling_order(cluster_game, domains, target)
 
 
-def _led(cluster_game: ClusterGame, domains: Sequence[int], target: int) -> Sequence[Move]:
+def _filling_order(cluster_game: ClusterGame, domains: Sequence[int], target: int) -> Sequence[Move]:
     """Return an order that fills the domain ``target``. Whenever it is full, a pod goes to the emptiest domain."""
     state, made, held, there = cluster_game.game.start, list[Move](), Counter[int](), Counter[int]()
     while moves := cluster_game.game.moves(state):

@@ -264,10 +264,10 @@ def _after(source: PodSource, within: Context) -> PlacedReplicas | None:
     """Simulate two cases: only missing pods are created, or all pods anew. Return the worse result."""
     wanted, results = source.workload.replicas or 0, list[PlacedReplicas]()
     for pods in (missing_pods, all_pods_recreated):
-        coming = pods(source, wanted, within)
-        if coming.batches or coming.unknown:
-            end = None if coming.unknown else coming.simulate(_OF_A_FIX)
+        missing = pods(source, wanted, within)
+        if missing.batches or missing.unknown:
+            end = None if missing.unknown else missing.simulate(_OF_A_FIX)
             if end is None or end.verdict is PlacementVerdict.UNKNOWN or end.fewest is None or end.most is None:
                 return None
-            results.append(PlacedReplicas(wanted, coming.staying + end.fewest, coming.staying + end.most))
+            results.append(PlacedReplicas(wanted, missing.staying + end.fewest, missing.staying + end.most))
     return min(results, key=lambda each: (each.most, each.fewest), default=None)

@@ -52,22 +52,22 @@ def simulated_workload(source: ReplicatedSource, within: Context, *, rollout: bo
     """Return a source's pods without a node. With ``rollout``, return all pods of its rolling update."""
     following = coming_pod(source, within)
     if errors := refused(following):
-        coming = MissingPods(index=within.cluster, unknown=f"{errors[0].title}: {one_line(errors[0].message)}")
+        missing = MissingPods(index=within.cluster, unknown=f"{errors[0].title}: {one_line(errors[0].message)}")
     elif rollout:
-        coming = rollout_pods(source, source.replicas, within)
+        missing = rollout_pods(source, source.replicas, within)
     else:
-        coming = missing_pods(source, source.replicas, within, following)
-    if coming.unknown:
-        coming = MissingPods(index=coming.index, unknown=coming.unknown)
+        missing = missing_pods(source, source.replicas, within, following)
+    if missing.unknown:
+        missing = MissingPods(index=missing.index, unknown=missing.unknown)
     # More pods may run than wanted.
-    coming = replace(coming, staying=min(coming.staying, source.replicas))
+    missing = replace(missing, staying=min(missing.staying, source.replicas))
     return SimulatedWorkload(
-        **asdict(coming),
+        **asdict(missing),
         title=source.title,
         stem=source.workload.meta.name or source.workload.kind.lower(),
         namespace=source.namespace,
         wanted=source.replicas,
-        unadmitted=() if coming.unknown else following.unknown,
+        unadmitted=() if missing.unknown else following.unknown,
         source=source,
     )
 

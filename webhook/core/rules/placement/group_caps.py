@@ -35,13 +35,13 @@ from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import Template, Workload, compiled, namespace_of
 
 # Each pod is placed in several domains while others wait. A shard has at most 20 pods.
-_MOST_LED, _MOST_DOMAINS = 64, 8
+_MOST_PLACED, _MOST_DOMAINS = 64, 8
 # The author of a group chooses the number of caps. Unit: placed pods, 60 µs each with 5,000 nodes. A domain costs as
 # much as seven pods. Caps over nodes and three zones of a workload of 22 pods reach the limit.
 _MOST_IN_LINE, _A_DOMAIN = 320, 7
 _OWNER_KINDS = ("statefulsets", "deployments", "replicasets")
 _MAX_OWNERS = 400  # The most workloads to read. A group has fewer shards.
-_MAX_LACKING = 16  # The most workloads with missing pods. The next pod of each has to be built.
+_MAX_INCOMPLETE = 16  # The most workloads with missing pods. The next pod of each has to be built.
 _ANY_NUMBER = 2**31 - 1  # Stands for an unknown number of pods: the largest value of spec.replicas.
 _UNLABELLED = "(no label)"  # no label has this value: the nodes without the key, whose pods no constraint counts
 
@@ -52,18 +52,18 @@ class _Fullest(NamedTuple):
     Attributes:
         there: The group's pods in the domain today.
         pods: The most pods of the group in the domain.
-        lacked: The missing pods of other workloads among ``pods``.
+        of_others: The missing pods of other workloads among ``pods``.
         unplanned: The workloads without the fields of the stored plan.
     """
 
     domain: str
     there: int
     pods: int
-    lacked: int = 0
+    of_others: int = 0
     unplanned: tuple[str, ...] = ()
 
 
-class _Lacking(Struct, frozen=True):
+class _MissingOfOther(Struct, frozen=True):
     """The missing pods of another workload.
 
     Attributes:
@@ -116,7 +116,7 @@ def has_many_caps(workload: Workload, groups: Iterable[Iterable[Membership]], in
     """Whether evaluating the caps of the groups would delay other reviews."""
     taken = 0
     for template, selecting in zip(workload.templates, groups, strict=False):
-        pods = _A_DOMAIN + min(_MOST_LED, 1 if template.replicas is None else template.replicas)
+        pods = _A_DOMAIN + min(_MOST_PLACED, 1 if template.replicas is None else template.replicas)
         taken += pods * _domains_to_try(selecting, index)
     return taken > _MOST_IN_LINE
 
@@ -147,13 +147,13 @@ GROUP_CAP = Rule(
 
 
 def _of_group(of: Membership, template: Template, subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
-    coming = _coming(template, subject, index) if any(each.enforced for each in of.group.caps) else None
-    if isinstance(coming, Reason):
-        yield NotEvaluated(GROUP_CAP.id, coming)
-        coming = None
+    missing = _own_missing_pods(template, subject, index) if any(each.enforced for each in of.group.caps) else None
+    if isinstance(missing, Reason):
+        yield NotEvaluated(GROUP_CAP.id, missing)
+        missing = None
     # If it has its part of the plan, later pods of others are their own fault.
-    placed_after = coming is not None and not _is_planned(of, template, subject)
-    others = tuple(subject.while_time_is_left(_lacking(of, subject, index))) if placed_after else ()
+    placed_after = missing is not None and not _is_planned(of, template, subject)
+    others = tuple(subject.while_time_is_left(_missing_of_others(of, subject, index))) if placed_after else ()
     for cap in of.group.caps:
         column, selector = index.nodes.view().column(cap.topology_key), _counted_by(of, cap)
         counts = index.pods.count(of.group.namespace, selector)
@@ -169,9 +169,9 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
         if broken is not None and broken.pods > limit.most:
             if _has_own(broken.domain, column, subject, index):
                 yield _finding(of, limit, broken, template, subject)
-        elif cap.enforced and coming is not None:
+        elif cap.enforced and missing is not None:
             beside = others if cap.selector is None else ()  # nobody knows which of those a narrower cap will count
-            for worst in subject.while_time_is_left(_led(coming, beside, limit, column, there, subject)):
+            for worst in subject.while_time_is_left(_filled_domains(missing, beside, limit, column, there, subject)):
                 if isinstance(worst, Reason):
                     yield NotEvaluated(GROUP_CAP.id, worst)
                 elif worst.pods > limit.most:
@@ -208,9 +208,9 @@ def _fullest(pods: Mapping[str, int], there: Mapping[str, int]) -> _Fullest | No
     return _Fullest(domain, there.get(domain, 0), pods[domain])
 
 
-def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
-    coming: MissingPods,
-    others: Sequence[_Lacking],
+def _filled_domains(  # noqa: PLR0913, PLR0917 each a fact of its own
+    missing: MissingPods,
+    others: Sequence[_MissingOfOther],
     limit: _Limit,
     column: Column,
     there: Mapping[str, int],
@@ -222,17 +222,17 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
     placed first, if all these pods together can exceed the cap.
     """
     names = sorted(column.values, key=lambda each: (-there.get(each, 0), each))[:_MOST_DOMAINS]
-    unlabelled = coming.index.nodes.view().live & ~column.present
+    unlabelled = missing.index.nodes.view().live & ~column.present
     names += [_UNLABELLED] if unlabelled else []
     nodes = {name: unlabelled if name == _UNLABELLED else column.with_value(name) for name in names}
     for name in names:
-        game, held = _game_in(nodes[name], coming, (), subject), there.get(name, 0)
+        game, held = _game_in(nodes[name], missing, (), subject), there.get(name, 0)
         yield Missing.NEEDS_SEARCH.reason if game is None else _Fullest(name, held, held + len(one_order(game)))
-    together = sum(each.pods for each in coming.batches) + sum(each.pods for each in others)
+    together = sum(each.pods for each in missing.batches) + sum(each.pods for each in others)
     doubts = list[Reason]()
     for name in names if others else ():
         if there.get(name, 0) + together > limit.most:
-            for each in _beside(coming, others, limit.most, name, nodes[name], there.get(name, 0), subject):
+            for each in _beside(missing, others, limit.most, name, nodes[name], there.get(name, 0), subject):
                 if isinstance(each, Reason):
                     doubts.append(each)
                 else:
@@ -241,17 +241,23 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
 
 
 def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
-    coming: MissingPods, others: Sequence[_Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
+    missing: MissingPods,
+    others: Sequence[_MissingOfOther],
+    most: int,
+    name: str,
+    nodes: int,
+    held: int,
+    subject: Subject,
 ) -> Iterator[_Fullest | Reason]:
     """Yield the most pods of a domain if other workloads' missing pods come first.
 
     Their pods are placed up to the cap, then the workload's own missing pods. Yield a reason if the number is unknown.
     """
     before = min(most - held, sum(one.pods for each in others for one in each.batches))
-    if before > _MOST_LED:
+    if before > _MOST_PLACED:
         yield Reason(f"unknown: {before} missing pods of other workloads are too many to place one by one")
-    elif game := _game_in(nodes, coming, _following(coming.batches, others), subject):
-        before, own = _after_others(game, len(coming.batches), most - held)
+    elif game := _game_in(nodes, missing, _following(missing.batches, others), subject):
+        before, own = _after_others(game, len(missing.batches), most - held)
         unplanned = tuple(sorted(each.unplanned for each in others if each.unplanned))
         yield _Fullest(name, held, held + before + own if own else held, before, unplanned)
         unknown = next((each.unknown for each in others if each.unknown), None)
@@ -267,7 +273,7 @@ def _after_others(of: ClusterGame, own: int, room: int) -> tuple[int, int]:
     Pod classes below ``own`` belong to this workload. Return the numbers of placed pods, the other workloads' first.
     """
     game, state, placed = of.game, of.game.start, [0, 0]
-    for number, most in ((0, room), (1, _MOST_LED)):
+    for number, most in ((0, room), (1, _MOST_PLACED)):
         while placed[number] < most:
             move = next((each for each in game.moves(state) if (each.pod_class < own) == bool(number)), None)
             if move is None:
@@ -277,7 +283,7 @@ def _after_others(of: ClusterGame, own: int, room: int) -> tuple[int, int]:
     return placed[0], placed[1]
 
 
-def _following(own: Sequence[PodBatch], others: Sequence[_Lacking]) -> list[PodBatch]:
+def _following(own: Sequence[PodBatch], others: Sequence[_MissingOfOther]) -> list[PodBatch]:
     found = list[PodBatch]()
     for each in others:
         first = len(own) + len(found)
@@ -285,12 +291,12 @@ def _following(own: Sequence[PodBatch], others: Sequence[_Lacking]) -> list[PodB
     return found
 
 
-def _game_in(nodes: int, coming: MissingPods, others: Sequence[PodBatch], subject: Subject) -> ClusterGame | None:
+def _game_in(nodes: int, missing: MissingPods, others: Sequence[PodBatch], subject: Subject) -> ClusterGame | None:
     """Return the game of these pods on only these nodes. None if building the game would delay other reviews."""
     batches = [
-        replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in (*coming.batches, *others)
+        replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in (*missing.batches, *others)
     ]
-    game = game_of(batches, coming.index)
+    game = game_of(batches, missing.index)
     return game if subject.context.budget.may_search or not game.is_slow else None
 
 
@@ -302,7 +308,7 @@ def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex
     return domain in _by_domain(index.pods.count(namespace_of(subject.workload.meta.namespace), own), column, index)
 
 
-def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> MissingPods | Reason | None:
+def _own_missing_pods(template: Template, subject: Subject, index: ReadOnlyIndex) -> MissingPods | Reason | None:
     """Return the workload's missing pods. None if no pod is missing, a reason if unknown."""
     workload = subject.workload
     spec = template.template.pod_spec
@@ -321,7 +327,7 @@ def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> Missi
     if found.unknown or not found.batches:
         return Reason(f"unknown: {found.unknown}") if found.unknown else None
     pods = sum(each.pods for each in found.batches)
-    if pods > _MOST_LED:
+    if pods > _MOST_PLACED:
         return Reason(f"unknown: {plural(pods, 'missing pod')} are too many to place one by one")
     return found
 
@@ -342,7 +348,7 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
     take = f"{remedy}{too}: kubectl evenspread plan -n {group.namespace} --group {group.name} -o patch"
     again = f"then delete {excess} of the pods there, because Kubernetes never moves a running pod"
     counted = "" if cap.selector is None else " that the cap selects"
-    lacked = f" and {plural(full.lacked, 'missing pod')} of other workloads" if full.lacked else ""
+    of_others = f" and {plural(full.of_others, 'missing pod')} of other workloads" if full.of_others else ""
     return Finding(
         rule=GROUP_CAP.id,
         path=f"{template.path}spec.topologySpreadConstraints",
@@ -350,7 +356,7 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
         remedy=f"move {excess} of them" if broken else remedy,
         detail=(
             f"the cap of SpreadGroup {group.name} is {cap.text} of {plural(limit.of_pods, 'pod')} per {noun}, so {most}"
-            f"; {held}{counted}, including pods of other workloads in the group{lacked}"
+            f"; {held}{counted}, including pods of other workloads in the group{of_others}"
         ),
         fix=f"{take}, {again}" if broken else take,
         key=f"{template.path} {group.name} {cap.topology_key} {cap.text}",
@@ -358,7 +364,7 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
     )
 
 
-def _lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[_Lacking]:
+def _missing_of_others(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[_MissingOfOther]:
     """Yield the missing pods of the group's other workloads.
 
     Yield nothing for a pod, because its own controller is one of the group's workloads.
@@ -367,33 +373,36 @@ def _lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator
     if workload.is_pod:
         return
     if missing := index.lacks(*_OWNER_KINDS):
-        yield _Lacking(_ANY_NUMBER, unknown=Reason(missing))
+        yield _MissingOfOther(_ANY_NUMBER, unknown=Reason(missing))
     mine, namespace = (*workload.group_kind, workload.meta.name), namespace_of(workload.meta.namespace)
     for owner in index.owners.matching(namespace, of.selector, _MAX_OWNERS):
         # The operator of a custom resource creates workloads for its pods, and these are here too.
         if owner.spec and (*group_kind(owner.api_version, owner.kind), owner.meta.name) != mine:
-            pods = _missing(owner, namespace, index)
+            pods = _missing_count(owner, namespace, index)
             found += pods > 0
-            if found > _MAX_LACKING:
-                yield _Lacking(
-                    _ANY_NUMBER, unknown=Reason(f"unknown: more than {_MAX_LACKING} workloads of the group lack pods")
+            if found > _MAX_INCOMPLETE:
+                yield _MissingOfOther(
+                    _ANY_NUMBER,
+                    unknown=Reason(f"unknown: more than {_MAX_INCOMPLETE} workloads of the group lack pods"),
                 )
                 return
             if pods:
-                yield from _lacking_of(owner, pods, of, subject, index)
+                yield from _missing_of(owner, pods, of, subject, index)
 
 
-def _missing(owner: Owner, namespace: str, index: ReadOnlyIndex) -> int:
+def _missing_count(owner: Owner, namespace: str, index: ReadOnlyIndex) -> int:
     replicas, own = 1 if owner.replicas is None else owner.replicas, compiled(owner.selector)
     return replicas if own is None else max(0, replicas - sum(index.pods.count(namespace, own).values()))
 
 
-def _lacking_of(owner: Owner, pods: int, of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[_Lacking]:
+def _missing_of(
+    owner: Owner, pods: int, of: Membership, subject: Subject, index: ReadOnlyIndex
+) -> Iterator[_MissingOfOther]:
     written = owner_json(owner, 1 if owner.replicas is None else owner.replicas) or b"{}"
     read = read_workload(written, api_version=owner.api_version, kind=owner.kind)
     for workload, template in [(read, each) for each in read.templates] if read is not None else []:
         if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names:
-            yield _Lacking(pods, unknown=Reason("unknown: another scheduler places pods of the group"))
+            yield _MissingOfOther(pods, unknown=Reason("unknown: another scheduler places pods of the group"))
             continue
         source = PodSource(
             workload=workload,
@@ -405,4 +414,4 @@ def _lacking_of(owner: Owner, pods: int, of: Membership, subject: Subject, index
         found = missing_pods(source, template.replicas or 0, subject.context.with_index(index))
         why = Reason(f"unknown: for another workload of the group, {found.unknown}") if found.unknown else None
         planned = has_stored_plan(of, template.template, (owner.kind, owner.meta.name))
-        yield _Lacking(pods, found.batches, "" if planned else owner.meta.name, why)
+        yield _MissingOfOther(pods, found.batches, "" if planned else owner.meta.name, why)

@@ -123,30 +123,30 @@ def rollout(case: TemplateUnderRule) -> Shortfall | Reason | None:
 
 
 def _shortfall(case: TemplateUnderRule, placement: Placement, replicas: int) -> Shortfall | Reason | None:
-    came = _coming(case, placement, case.placed[0].template, replicas)
-    if came.unknown:
-        return Reason(f"unknown: {came.unknown}")
-    found = _simulated(case, came) if came.batches else None
+    missing = _pods_to_place(case, placement, case.placed[0].template, replicas)
+    if missing.unknown:
+        return Reason(f"unknown: {missing.unknown}")
+    found = _simulated(case, missing) if missing.batches else None
     if found is None or isinstance(found, Reason):
         return found
     effort = _effort(case)
-    why = cause_of_misfit(came.batches, came.index, came.rollout, effort)
-    rolling = came.rollout is not None
-    victims = None if rolling else pods_to_preempt(came.batches, came.index, found, effort)
-    pods = [each.problem.pod for each in came.batches]
+    why = cause_of_misfit(missing.batches, missing.index, missing.rollout, effort)
+    rolling = missing.rollout is not None
+    victims = None if rolling else pods_to_preempt(missing.batches, missing.index, found, effort)
+    pods = [each.problem.pod for each in missing.batches]
     devices = any(each.pod_spec.resource_claims for each in pods)
     makes_room = victims is not None or (rolling and any(map(may_preempt, pods)))
     # A stuck Job goes on when a pod completes.
     goes_on = case.subject.workload.traits.completes and found.verdict is PlacementVerdict.STUCK
     may_deny = why is Cause.SPREAD and replicas == case.wanted and not (case.grows or devices or makes_room or goes_on)
     mode = Mode.DENY if may_deny else Mode.AUDIT
-    return Shortfall(case, placement, replicas, came.staying, found, why, mode, victims)
+    return Shortfall(case, placement, replicas, missing.staying, found, why, mode, victims)
 
 
-def _simulated(case: TemplateUnderRule, came: MissingPods) -> Simulation | Reason | None:
+def _simulated(case: TemplateUnderRule, missing: MissingPods) -> Simulation | Reason | None:
     """Simulate the pods. None if all pods fit, a reason if unknown."""
     may_search = case.subject.context.budget.may_search
-    found = came.simulate(_effort(case) if may_search else _CLOSED_FORMS)
+    found = missing.simulate(_effort(case) if may_search else _CLOSED_FORMS)
     if found.verdict is PlacementVerdict.UNKNOWN:
         if not may_search:
             return Missing.NEEDS_SEARCH.reason
@@ -158,7 +158,7 @@ def _effort(case: TemplateUnderRule) -> Effort:
     return _OFFLINE if case.subject.offline else _WAITING
 
 
-def _coming(case: TemplateUnderRule, placement: Placement, template: Template, replicas: int) -> MissingPods:
+def _pods_to_place(case: TemplateUnderRule, placement: Placement, template: Template, replicas: int) -> MissingPods:
     subject, own = case.subject, case.once(_own_pods)
     workload = subject.workload
     if own is None:
@@ -255,8 +255,8 @@ def _always_fit(short: Shortfall, template: Template) -> bool:
     effort = _TRIAL if case.subject.offline else _WAITING
     anew = (Placement.ANEW,) if case.running else ()
     for placement in dict.fromkeys((Placement.MISSING, short.placement, *anew)):
-        came = _coming(case, placement, template, short.replicas)
-        if came.batches and not always_fits(came.game(), effort):
+        missing = _pods_to_place(case, placement, template, short.replicas)
+        if missing.batches and not always_fits(missing.game(), effort):
             return False
     return True
 
