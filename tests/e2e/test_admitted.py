@@ -16,7 +16,7 @@ from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.conformance.admit_cases import as_recorded
 from webhook.core.api.types import Pod
-from webhook.core.coming_pods.next_pod import PodSource, after_admission, next_pod
+from webhook.core.coming_pods.next_pod import PodSource, after_admission, sent_pod
 from webhook.core.context import Context
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.reading import read_workload
@@ -104,7 +104,7 @@ def forecast(made, known, namespace):
         index = known.index
         source = PodSource(workload=read, template=read.templates[0], namespace=namespace)
         within = Context(policy=Policy(), version=index.version, index=index)
-        return after_admission(next_pod(source, index).template, namespace, within)
+        return after_admission(sent_pod(source, index).template, namespace, within)
 
 
 @pytest.mark.parametrize(

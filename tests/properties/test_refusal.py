@@ -14,7 +14,7 @@ from strategies import TOPOLOGY, defaults, label_texts
 from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.validation import label_errors, validate_constraints
-from webhook.core.coming_pods.next_pod import PodSource, next_pod
+from webhook.core.coming_pods.next_pod import PodSource, sent_pod
 from webhook.core.defaulting.injection import Injection
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.reading import read_workload
@@ -67,7 +67,7 @@ def said_of(pod):
 
 def made(found, cluster):
     """The next pod, with its owners in the cluster."""
-    made = next_pod(PodSource(workload=found, template=found.templates[0], namespace=NAMESPACE), cluster)
+    made = sent_pod(PodSource(workload=found, template=found.templates[0], namespace=NAMESPACE), cluster)
     for owner in made.owners:
         cluster.apply("ADDED", owner)
     return Pod(metadata=made.template.metadata, spec=made.template.spec)

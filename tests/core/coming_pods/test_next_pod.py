@@ -6,7 +6,7 @@ from build import NAMESPACE, constraint, index, namespace, node, owner, pod, pol
 
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import SKIP_ANNOTATION
-from webhook.core.coming_pods.next_pod import PodSource, after_admission, next_pod, unknown_labels
+from webhook.core.coming_pods.next_pod import PodSource, after_admission, sent_pod, unknown_labels
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason
 from webhook.core.policy.policy import Policy
@@ -44,7 +44,7 @@ def written(kind, *, keys=None, ordinals=None, **meta):
 
 def made(kind, cluster=None, *, applied=False, **more):
     workload = written(kind, **more)
-    return next_pod(source(workload, applied=applied), cluster or index())
+    return sent_pod(source(workload, applied=applied), cluster or index())
 
 
 def source(workload, *, applied=False):
@@ -171,7 +171,7 @@ def test_what_is_made_up_within_a_workload_differs():
 def test_a_pod_is_its_own_template():
     raw = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one", "labels": {"app": "web"}}}
     workload = read_workload(msgspec.json.encode(raw))
-    found = next_pod(source(workload), index())
+    found = sent_pod(source(workload), index())
     assert (found.template, found.owners) == (workload.templates[0].template, ())
 
 
@@ -193,7 +193,7 @@ def test_ordinals_begin_where_the_set_says(ordinals, first):
     workload = written("StatefulSet", ordinals=ordinals)
     cluster = index(node("n"), running("web-0", "n"), running(f"web-{first}", "n"))
     for pods, number in ((index(), first), (cluster, first + 1)):
-        template = next_pod(source(workload), pods).template
+        template = sent_pod(source(workload), pods).template
         assert template.meta.name == f"web-{number}"
         assert template.labels["statefulset.kubernetes.io/pod-name"] == f"web-{number}"
         assert template.labels["apps.kubernetes.io/pod-index"] == str(number)

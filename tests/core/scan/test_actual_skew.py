@@ -15,7 +15,7 @@ from scans import context, snapshot_of
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.coming_pods.next_pod import ComingPod, PodSource
+from webhook.core.coming_pods.next_pod import NextPod, PodSource
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection
 from webhook.core.defaulting.record import InjectionRecord
@@ -38,7 +38,7 @@ def stand(state, *constraints, injected=False, services=()):
         index.apply("ADDED", each)
     incoming = pod(WEB, constraints=constraints or None)
     workload = read_workload(msgspec.to_builtins(incoming) | {"apiVersion": "v1", "kind": "Pod"})
-    coming = ComingPod(
+    next_pod = NextPod(
         source=PodSource(workload=workload, template=Template(path="", template=incoming), namespace=NAMESPACE),
         sent=incoming,
         pod=incoming,
@@ -46,7 +46,7 @@ def stand(state, *constraints, injected=False, services=()):
         unknown=(),
         within=Context(policy=Policy(), version=RECORDED, index=index),
     )
-    found = actual_skews(coming, selector_from_labels({"app": "web"}))
+    found = actual_skews(next_pod, selector_from_labels({"app": "web"}))
     return [(each.name, each.skew, each.above, str(each.origin)) for each in found]
 
 

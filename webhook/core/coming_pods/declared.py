@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector, PodTemplate, SpreadConstraint
 from webhook.core.api.written_selector import selected_keys
-from webhook.core.coming_pods.next_pod import PodSource, next_pod
+from webhook.core.coming_pods.next_pod import PodSource, sent_pod
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
 from webhook.core.index.overlay import with_owners
@@ -34,7 +34,7 @@ def declarable_constraints(workload: Workload, namespace: str, within: Context) 
     template, revision = workload.templates[0], REVISIONED.get(workload.group_kind)
     own = _selector(workload, template.template)
     stated = replace(workload, selector=own, replicas=_replicas(workload, namespace, index))
-    made = next_pod(PodSource(workload=stated, template=template, namespace=namespace), index)
+    made = sent_pod(PodSource(workload=stated, template=template, namespace=namespace), index)
     # A constraint in the template must not use labels with different values between pods.
     declared = {*template.template.labels, revision}
     labels = {key: value for key, value in made.template.labels.items() if key in declared}

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from webhook.core.api import gates
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod
-from webhook.core.coming_pods.next_pod import ComingPod, PodSource, coming_pod, problem_of
+from webhook.core.coming_pods.next_pod import NextPod, PodSource, next_pod_of, problem_of
 from webhook.core.context import Context
 from webhook.core.index.lost_nodes import terminated, unreachable_nodes
 from webhook.core.index.overlay import with_pods, without_pods
@@ -61,7 +61,7 @@ class MissingPods(Struct, frozen=True, kw_only=True):
         return simulate_batches(self.batches, self.index, effort, self.rollout)
 
 
-def missing_pods(source: PodSource, replicas: int, within: Context, following: ComingPod | None = None) -> MissingPods:
+def missing_pods(source: PodSource, replicas: int, within: Context, following: NextPod | None = None) -> MissingPods:
     """Find the missing pods of a workload.
 
     Args:
@@ -75,8 +75,8 @@ def missing_pods(source: PodSource, replicas: int, within: Context, following: C
     """
     if source.workload.traits.ordered:
         within = _terminated(source, within)
-        return _ordinals(source, coming_pod(source, within).pod, replicas, within)
-    pod = (following or coming_pod(source, within)).pod
+        return _ordinals(source, next_pod_of(source, within).pod, replicas, within)
+    pod = (following or next_pod_of(source, within)).pod
     index, own = within.cluster, source.own
     staying = sum(index.pods.count(source.namespace, own).values()) if own is not None else 0
     batch = PodBatch(problem=problem_of(pod, within), pods=max(0, replicas - staying))
@@ -91,7 +91,7 @@ def all_pods_recreated(source: PodSource, replicas: int, within: Context) -> Mis
     index, own = within.cluster, source.own
     if own is None or source.workload.traits.ordered:
         return MissingPods(index=index)
-    below = without_pods(index, coming_pod(source, within).pod, own, index.pods.count(source.namespace, own))
+    below = without_pods(index, next_pod_of(source, within).pod, own, index.pods.count(source.namespace, own))
     return missing_pods(source, replicas, within.with_index(below))
 
 
@@ -115,7 +115,7 @@ def rollout_pods(source: PodSource, replicas: int, within: Context) -> MissingPo
         if any(lost >> slot & 1 for slot in index.pods.count(source.namespace, own, terminating=True)):
             unknown = "when its pods on unreachable nodes go, because Recreate waits for them"
             return MissingPods(index=index, unknown=unknown)
-    new = coming_pod(replace(source, applied=False), within).pod
+    new = next_pod_of(replace(source, applied=False), within).pod
     running = index.pods.count(source.namespace, own)
     below = within.with_index(without_pods(index, new, own, running))
     old = replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
@@ -223,7 +223,7 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
     pod_class = {number: place for place, group in enumerate(groups.values(), 1) for number in group}
     gated = gates.ORDINALS_UNAVAILABLE.holds(within.version)
     unavailable = unavailable_ordinals(workload.strategy, replicas) if gated else 1
-    new = coming_pod(replace(source, applied=False), within).pod
+    new = next_pod_of(replace(source, applied=False), within).pod
     old = replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
     leaving = Counter(slot for number in turns if (slot := on[number]) is not None)
     below = _with_only(kept, old, without_pods(index, new, own, running))

@@ -1,8 +1,8 @@
 """Build a controller's next pod from a template, as the scheduler gets it.
 
-    PodSource -> next_pod        -> NextPod       labels, name and owners from the controller
+    PodSource -> sent_pod        -> SentPod       labels, name and owners from the controller
     pod       -> after_admission -> AdmittedPod   with injected constraints and kube-apiserver's additions
-    PodSource -> coming_pod      -> ComingPod     both
+    PodSource -> next_pod_of     -> NextPod       both
 
 Quota and other webhooks are ignored.
 """
@@ -69,7 +69,7 @@ class PodSource(Struct, frozen=True, kw_only=True):
     applied: bool = False
 
 
-class _NextPod(Struct, frozen=True, kw_only=True):
+class _SentPod(Struct, frozen=True, kw_only=True):
     """A pod as created by its controller, with its existing or future owners."""
 
     template: PodTemplate
@@ -89,7 +89,7 @@ class _AdmittedPod(Struct, frozen=True):
     unknown: tuple[str, ...] = ()
 
 
-class ComingPod(_AdmittedPod, frozen=True, kw_only=True, dict=True):
+class NextPod(_AdmittedPod, frozen=True, kw_only=True, dict=True):
     """The next pod of a source.
 
     Attributes:
@@ -107,16 +107,16 @@ class ComingPod(_AdmittedPod, frozen=True, kw_only=True, dict=True):
         return problem_of(self.pod, self.within)
 
 
-def coming_pod(source: PodSource, within: Context, *, posted: bool = True) -> ComingPod:
+def next_pod_of(source: PodSource, within: Context, *, posted: bool = True) -> NextPod:
     """Build the next pod of a source. ``posted`` is false for a pod that has already passed admission.
 
     Example:
-        ``coming_pod(PodSource(workload=web, template=web.templates[0], namespace="shop"), context).pod``
+        ``next_pod_of(PodSource(workload=web, template=web.templates[0], namespace="shop"), context).pod``
     """
-    sent = next_pod(source, within.cluster)
+    sent = sent_pod(source, within.cluster)
     around = within.with_index(with_owners(within.cluster, sent.owners)) if sent.owners else within
     ready = after_admission(sent.template, source.namespace, around, posted=posted)
-    return ComingPod(*astuple(ready), source=source, sent=sent.template, within=around)
+    return NextPod(*astuple(ready), source=source, sent=sent.template, within=around)
 
 
 def after_admission(template: PodTemplate, namespace: str, within: Context, *, posted: bool = True) -> _AdmittedPod:
@@ -145,11 +145,11 @@ def after_admission(template: PodTemplate, namespace: str, within: Context, *, p
     return _AdmittedPod(as_created(pod, version, facts), injected, facts.unknown)
 
 
-def next_pod(source: PodSource, index: ReadOnlyIndex) -> _NextPod:
-    """Build the next pod of a template. For a Pod, the template is the Pod itself."""
+def sent_pod(source: PodSource, index: ReadOnlyIndex) -> _SentPod:
+    """Build the next pod of a template, as its controller sends it. For a Pod, the template is the Pod itself."""
     workload, written, namespace = source.workload, source.template.template, source.namespace
     if workload.is_pod:
-        return _NextPod(template=written)
+        return _SentPod(template=written)
     uid = workload.meta.uid or placeholder(workload, "uid")
     own = replace(workload.meta, namespace=namespace, uid=uid, name=name_of(workload))
     owner = Owner(
@@ -176,7 +176,7 @@ def next_pod(source: PodSource, index: ReadOnlyIndex) -> _NextPod:
         owner_references=(reference_to(child.owner),),
     )
     owners = (owner,) if child.owner is owner else (owner, child.owner)
-    return _NextPod(template=replace(written, metadata=meta), owners=owners)
+    return _SentPod(template=replace(written, metadata=meta), owners=owners)
 
 
 class _Child(NamedTuple):

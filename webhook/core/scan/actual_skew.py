@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from webhook.core.api.selectors import Selector
-from webhook.core.coming_pods.next_pod import ComingPod
+from webhook.core.coming_pods.next_pod import NextPod
 from webhook.core.defaulting.injection import Injection
 from webhook.core.defaulting.record import injected_constraints
 from webhook.core.explain.explanation import Balance, balances_of
@@ -81,7 +81,7 @@ def workload_skews(workload: Workload, within: ScanContext, *, stand_in: bool) -
             yield from actual_skews(next_pod, own)
 
 
-def actual_skews(next_pod: ComingPod, own: Selector | None) -> Iterator[ActualSkew]:
+def actual_skews(next_pod: NextPod, own: Selector | None) -> Iterator[ActualSkew]:
     """Yield the skew of each constraint of the next pod, in the pod's order.
 
     For a pod without constraints, the scheduler's default constraints are measured.
@@ -106,7 +106,7 @@ def actual_skews(next_pod: ComingPod, own: Selector | None) -> Iterator[ActualSk
         yield _actual(skewed, origin, path, None if own is None else running)
 
 
-def _skewed(next_pod: ComingPod, own: Selector | None, running: Counts) -> Iterator[_Skewed]:
+def _skewed(next_pod: NextPod, own: Selector | None, running: Counts) -> Iterator[_Skewed]:
     problem, counts = next_pod.problem, dict[Constraint, Counts]()
     for counted in (problem.hard, problem.soft):
         counts |= zip(counted.constraints, counted.counts, strict=True)
@@ -117,7 +117,7 @@ def _skewed(next_pod: ComingPod, own: Selector | None, running: Counts) -> Itera
         yield _Skewed(balance, matching, mine)
 
 
-def _mine(constraint: Constraint, matching: Counts, next_pod: ComingPod, own: Selector, running: Counts) -> Counts:
+def _mine(constraint: Constraint, matching: Counts, next_pod: NextPod, own: Selector, running: Counts) -> Counts:
     """Return the counts of the workload's own pods among the matching pods.
 
     Most constraints use the workload's selector, with or without a revision label. Then ``matching`` or ``running`` has

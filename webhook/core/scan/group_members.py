@@ -7,7 +7,7 @@ from typing import NamedTuple
 from webhook.core.api.selectors import NOTHING, Selector, compile_selector
 from webhook.core.api.spread_group import MOST_GROUPS, SpreadGroup
 from webhook.core.api.types import Pod
-from webhook.core.coming_pods.next_pod import PodSource, coming_pod
+from webhook.core.coming_pods.next_pod import PodSource, next_pod_of
 from webhook.core.context import Context
 from webhook.core.groups.group import Group
 from webhook.core.groups.reading import GroupError, group_from_spec
@@ -42,7 +42,7 @@ def members_of(group: Group, within: Context) -> Iterator[GroupMember]:
         value = template.template.labels.get(group.shard_label) if template is not None else None
         if read is not None and template is not None and value is not None:
             source = PodSource(workload=read, template=template, namespace=group.namespace, applied=True)
-            pod = coming_pod(source, within).pod
+            pod = next_pod_of(source, within).pod
             yield GroupMember(workload=read, shard=value, pod=pod, pods=replicas)
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, OwnerReference, Pod
 from webhook.core.api.well_known import ZONE
-from webhook.core.coming_pods.next_pod import ComingPod, PodSource, coming_pod
+from webhook.core.coming_pods.next_pod import NextPod, PodSource, next_pod_of
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, inject
 from webhook.core.index.lost_nodes import without_nodes
@@ -153,7 +153,7 @@ class Representatives:
         return True
 
 
-def next_pods(workload: Workload, within: ScanContext) -> Iterator[ComingPod]:
+def next_pods(workload: Workload, within: ScanContext) -> Iterator[NextPod]:
     """Yield the next pod of each template. An existing pod is its own next pod.
 
     Nothing if nodes or pods are unknown, or if the object has only parts of pods.
@@ -163,10 +163,10 @@ def next_pods(workload: Workload, within: ScanContext) -> Iterator[ComingPod]:
     namespace = namespace_of(workload.meta.namespace, within.context.namespace)
     for template in workload.templates:
         source = PodSource(workload=workload, template=template, namespace=namespace, applied=True)
-        yield coming_pod(source, within.context, posted=not workload.is_pod)
+        yield next_pod_of(source, within.context, posted=not workload.is_pod)
 
 
-def to_inject(next_pod: ComingPod) -> Injection | None:
+def to_inject(next_pod: NextPod) -> Injection | None:
     """Return the default constraints to inject into the next pod, or None. Mode ``observe`` counts as ``inject``."""
     policy = next_pod.within.policy
     defaults = policy.defaults

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, OwnerReference, TypeMeta
 from webhook.core.coming_pods.daemon_pods import wanted_nodes, with_daemon_tolerations
-from webhook.core.coming_pods.next_pod import ComingPod
+from webhook.core.coming_pods.next_pod import NextPod
 from webhook.core.defaulting.injection import Injection
 from webhook.core.explain.edit_target import object_title
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -131,19 +131,19 @@ class _PodState:
     def scanned(self) -> ScannedWorkload:
         """Return the workload with all known facts about its pods."""
         named, failures = self._named, [*self._named.failures]
-        coming = _guarded("next pod", lambda: tuple(next_pods(self._workload, self._within)), failures) or ()
+        pods = _guarded("next pod", lambda: tuple(next_pods(self._workload, self._within)), failures) or ()
         waiting = _guarded("cause of Pending pods", self._waiting, failures) or WaitingPods()
-        injection = _guarded("injection", lambda: self._injection(coming), failures)
+        injection = _guarded("injection", lambda: self._injection(pods), failures)
         scanned = replace(
             named,
-            wanted=self._nodes(coming) if self._workload.traits.on_every_node else named.wanted,
+            wanted=self._nodes(pods) if self._workload.traits.on_every_node else named.wanted,
             pods=self._present(waiting),
             zones=_guarded("zones", self._zones, failures) or {},
             pending=waiting.causes,
             pending_since=waiting.since,
             pending_pods=waiting.named,
-            skews=_guarded("skew", lambda: self._skews(coming), failures) or (),
-            losses=_guarded("zone loss", lambda: zone_losses(self._workload, coming, self._within), failures) or (),
+            skews=_guarded("skew", lambda: self._skews(pods), failures) or (),
+            losses=_guarded("zone loss", lambda: zone_losses(self._workload, pods, self._within), failures) or (),
             would_inject=0 if injection is None else len(injection.record.filled or injection.constraints),
             lacking=self._lacking(injection),
             fix=_guarded("fix", lambda: self._fix(waiting, injection), failures),
@@ -161,10 +161,10 @@ class _PodState:
             return key_of(namespace, above.api_version, above.kind, above.name)
         return key_of(namespace, workload.api_version, workload.kind, workload.meta.name)
 
-    def _skews(self, coming: Sequence[ComingPod]) -> tuple[ActualSkew, ...]:
+    def _skews(self, pods: Sequence[NextPod]) -> tuple[ActualSkew, ...]:
         if not has_standing_pods(self._workload, stand_in=bool(self._named.stands_for)):
             return ()
-        return tuple(skew for pod in coming for skew in actual_skews(pod, self._own))
+        return tuple(skew for pod in pods for skew in actual_skews(pod, self._own))
 
     def _waiting(self) -> WaitingPods:
         pods = self._within.waiting.get(self._key(), ())
@@ -188,12 +188,12 @@ class _PodState:
             for zone in self._within.zones
         }
 
-    def _nodes(self, coming: Sequence[ComingPod]) -> int | None:
-        wanted = (wanted_nodes(with_daemon_tolerations(pod.problem.pod), self._index.nodes.view()) for pod in coming)
-        return sum(nodes.bit_count() for nodes in wanted) if coming else None
+    def _nodes(self, pods: Sequence[NextPod]) -> int | None:
+        wanted = (wanted_nodes(with_daemon_tolerations(pod.problem.pod), self._index.nodes.view()) for pod in pods)
+        return sum(nodes.bit_count() for nodes in wanted) if pods else None
 
-    def _injection(self, coming: Sequence[ComingPod]) -> Injection | None:
-        injections = (to_inject(pod) for pod in coming)
+    def _injection(self, pods: Sequence[NextPod]) -> Injection | None:
+        injections = (to_inject(pod) for pod in pods)
         return next((injection for injection in injections if injection is not None), None)
 
     def _lacking(self, injection: Injection | None) -> int:

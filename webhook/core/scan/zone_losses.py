@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector
 from webhook.core.coming_pods.missing_pods import missing_pods
-from webhook.core.coming_pods.next_pod import ComingPod
+from webhook.core.coming_pods.next_pod import NextPod
 from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -28,17 +28,17 @@ _EFFORT = Effort(states=2_000, orders=0)  # for each workload, zone, and kind of
 _NONE = Stranded(0, 0)
 
 
-def zone_losses(workload: Workload, coming: Sequence[ComingPod], within: ScanContext) -> tuple[ZoneLoss, ...]:
+def zone_losses(workload: Workload, next_pods: Sequence[NextPod], within: ScanContext) -> tuple[ZoneLoss, ...]:
     """Return the Pending pods after each zone's failure, in the order of the zones.
 
-    Empty for a workload without replacement pods (``coming``), or with pods that cannot be identified.
+    Empty for a workload without replacement pods (``next_pods``), or with pods that cannot be identified.
     """
     index, own, traits = within.index, selector_of(workload), workload.traits
     if index is None or own is None or len(workload.templates) != 1 or not workload.whole or workload.suspended:
         return ()
-    if workload.is_pod or traits.on_every_node or traits.completes or not (within.zones and coming):
+    if workload.is_pod or traits.on_every_node or traits.completes or not (within.zones and next_pods):
         return ()
-    losses = _WorkloadLosses(workload, own, within, index, coming[0])
+    losses = _WorkloadLosses(workload, own, within, index, next_pods[0])
     sure = losses.sure_nodes()
     return tuple(losses.loss(zone, sure=(sure & ~zone.nodes).bit_count() >= losses.wanted) for zone in within.zones)
 
@@ -61,12 +61,12 @@ def total_losses(zones: Iterable[FailingZone], losses: Iterable[ZoneLoss]) -> tu
 
 class _WorkloadLosses:
     def __init__(
-        self, workload: Workload, own: Selector, within: ScanContext, index: ReadOnlyIndex, coming: ComingPod
+        self, workload: Workload, own: Selector, within: ScanContext, index: ReadOnlyIndex, next_pod: NextPod
     ) -> None:
         self._workload, self._own, self._within, self._index = workload, own, within, index
-        (self._template,), self._coming = workload.templates, coming
-        self._source = replace(coming.source, own=own)
-        self._pods = index.pods.count(coming.source.namespace, own)
+        (self._template,), self._next_pod = workload.templates, next_pod
+        self._source = replace(next_pod.source, own=own)
+        self._pods = index.pods.count(next_pod.source.namespace, own)
         self.wanted = 1 if self._template.replicas is None else self._template.replicas
 
     def sure_nodes(self) -> int:
@@ -76,9 +76,9 @@ class _WorkloadLosses:
         before the failure normally admits it afterwards. Exceptions are rules that depend on other nodes: hard
         constraints (injection may also choose others), pod affinity, and volumes assigned by ordinal.
         """
-        coming = self._coming
-        claims, problem = self._workload.claims, coming.problem
-        may_inject = self._within.context.policy.defaults.injects and not coming.sent.pod_spec.constraints
+        next_pod = self._next_pod
+        claims, problem = self._workload.claims, next_pod.problem
+        may_inject = self._within.context.policy.defaults.injects and not next_pod.sent.pod_spec.constraints
         if may_inject or (claims is not None and claims.names):
             return 0
         terms = problem.neighbours
@@ -97,7 +97,7 @@ class _WorkloadLosses:
         if not sure and (here or sum(self._pods.values()) < self.wanted):
             gone = self._stranded(zone.gone)
             # A pod that tolerates an unreachable node is not evicted. `simulate` uses the same test.
-            if is_evicted(self._coming.problem.pod.pod_spec.tolerations or (), UNREACHABLE[-1]):
+            if is_evicted(self._next_pod.problem.pod.pod_spec.tolerations or (), UNREACHABLE[-1]):
                 unreachable = self._stranded(zone.unreachable)
         return ZoneLoss(zone=zone.name, wanted=self.wanted, unreachable=unreachable, gone=gone)
 

@@ -12,7 +12,7 @@ from webhook.core.api.selectors import NOTHING, valid_selector
 from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.apiserver.decoding import decode
 from webhook.core.coming_pods.daemon_pods import pod_for_node, target_node, wanted_nodes, with_daemon_tolerations
-from webhook.core.coming_pods.next_pod import ComingPod, PodSource, coming_pod, problem_of, unknown_labels
+from webhook.core.coming_pods.next_pod import NextPod, PodSource, next_pod_of, problem_of, unknown_labels
 from webhook.core.context import Context
 from webhook.core.decoders import decoder_of
 from webhook.core.defaulting.injection import Injection, Skip
@@ -95,17 +95,17 @@ def pods_of_object(
         kept = applied or has_same_template(workload, template.template, namespace, index)
         source = PodSource(workload=workload, template=template, namespace=namespace, applied=kept)
         add_owners(source, index)
-        coming = coming_pod(source, within)
+        next_pod = next_pod_of(source, within)
         site = f" ({template.path.rstrip('.')})" if len(workload.templates) > 1 else ""
         question = PodToExplain(
             title=title if workload.is_pod else f"the next pod of {title}{site}",
-            pod=coming.pod,
+            pod=next_pod.pod,
             path=template.path,
-            notes=(*_made_notes(coming), *_notes(coming.pod, within)),
+            notes=(*_made_notes(next_pod), *_notes(next_pod.pod, within)),
             exists=False,
-            unknown=coming.unknown,
-            refused=refused(coming),
-            target=edit_target(coming.pod, index) if applied else None,
+            unknown=next_pod.unknown,
+            refused=refused(next_pod),
+            target=edit_target(next_pod.pod, index) if applied else None,
             maker=workload if len(workload.templates) == 1 and not workload.is_pod else None,
         )
         if workload.group_kind == DAEMON_SET:
@@ -219,8 +219,8 @@ def is_foreign(pod: Pod, policy: Policy) -> bool:
     return bool(name) and name not in policy.scheduler_names
 
 
-def _made_notes(coming: ComingPod) -> Iterator[str]:
-    workload, mode, injected = coming.source.workload, coming.within.policy.defaults.mode, coming.injected
+def _made_notes(next_pod: NextPod) -> Iterator[str]:
+    workload, mode, injected = next_pod.source.workload, next_pod.within.policy.defaults.mode, next_pod.injected
     if isinstance(injected, Injection):
         given = ", ".join(
             f"{constraint.topology_key} {constraint.when_unsatisfiable}" for constraint in injected.constraints
@@ -228,9 +228,9 @@ def _made_notes(coming: ComingPod) -> Iterator[str]:
         yield f"with constraints injected by this webhook: {given}"
     elif isinstance(injected, Skip):
         yield f"this webhook injects nothing: {injected.reason}"
-    elif not coming.pod.pod_spec.constraints:
+    elif not next_pod.pod.pod_spec.constraints:
         yield f"without default constraints of this webhook (defaults.mode is {mode})"
-    for label in unknown_labels(coming.pod):
+    for label in unknown_labels(next_pod.pod):
         yield f"{label} has no value yet: the pod counts as the first of a new revision"
     if workload.suspended:
         yield "suspended: its controller creates no pods"

@@ -6,7 +6,7 @@ from msgspec import Raw, Struct
 
 from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.coming_pods.next_pod import ComingPod
+from webhook.core.coming_pods.next_pod import NextPod
 from webhook.core.context import Context
 from webhook.core.index.pod_admission import refused_by_admission
 from webhook.core.rules.constraint.pods_refused import evaluate
@@ -32,10 +32,10 @@ class Refused(Struct, frozen=True, kw_only=True):
     fix: str = ""
 
 
-def refused(coming: ComingPod) -> tuple[Refused, ...]:
+def refused(next_pod: NextPod) -> tuple[Refused, ...]:
     """kube-apiserver's errors for the next pod of a template. Empty if it accepts the pod."""
-    workload, template, within = coming.source.workload, coming.source.template, coming.within
-    posted = Pod(metadata=coming.sent.metadata, spec=coming.sent.spec)
+    workload, template, within = next_pod.source.workload, next_pod.source.template, next_pod.within
+    posted = Pod(metadata=next_pod.sent.metadata, spec=next_pod.sent.spec)
     title, path = _title(workload, template), f"{template.path}spec"
     texts = refused_by_admission(posted, within.cluster, within.version)
     return (

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import Pod
 from webhook.core.changes.candidates import limit_trials
-from webhook.core.coming_pods.next_pod import coming_pod
+from webhook.core.coming_pods.next_pod import next_pod_of
 from webhook.core.context import Context
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
@@ -158,7 +158,7 @@ class Run(Struct, frozen=True, kw_only=True):
     def answers(self, what_if: WhatIf) -> Iterator[SimulationAnswer]:
         """Simulate the workloads after each event, and yield the results. Raises NotInClusterError."""
         origin = {
-            source.title: explain_pod(coming_pod(source, self.within).problem, brief=True)
+            source.title: explain_pod(next_pod_of(source, self.within).problem, brief=True)
             for source in (() if self.targets.everything else self.targets.sources)
         }
         for event, (workloads, others, gone) in self._moments(what_if):

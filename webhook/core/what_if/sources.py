@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Raw
 
 from webhook.core.api.types import TypeMeta
-from webhook.core.coming_pods.next_pod import PodSource, next_pod
+from webhook.core.coming_pods.next_pod import PodSource, sent_pod
 from webhook.core.context import Context
 from webhook.core.explain.edit_target import object_title
 from webhook.core.index.cluster_index import ClusterIndex
@@ -73,7 +73,7 @@ def sources_of(
 
 def add_owners(source: PodSource, index: ClusterIndex) -> None:
     """Add the owners of the source's pods to the index. Some selectors are derived from owners."""
-    for owner in next_pod(source, index).owners:
+    for owner in sent_pod(source, index).owners:
         if index.owners.get(owner.api_version, owner.kind, source.namespace, owner.meta.name) is None:
             index.change("ADDED", owner)
 

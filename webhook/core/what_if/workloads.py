@@ -8,7 +8,7 @@ from msgspec.structs import asdict, replace
 
 from webhook.core.api.types import Pod
 from webhook.core.coming_pods.missing_pods import MissingPods, missing_pods, rollout_pods
-from webhook.core.coming_pods.next_pod import coming_pod, problem_of
+from webhook.core.coming_pods.next_pod import next_pod_of, problem_of
 from webhook.core.context import Context
 from webhook.core.explain.edit_target import object_title
 from webhook.core.index.owners import controllers
@@ -50,7 +50,7 @@ class SimulatedWorkload(MissingPods, frozen=True, kw_only=True):
 
 def simulated_workload(source: ReplicatedSource, within: Context, *, rollout: bool = False) -> SimulatedWorkload:
     """Return a source's pods without a node. With ``rollout``, return all pods of its rolling update."""
-    following = coming_pod(source, within)
+    following = next_pod_of(source, within)
     if errors := refused(following):
         missing = MissingPods(index=within.cluster, unknown=f"{errors[0].title}: {one_line(errors[0].message)}")
     elif rollout:

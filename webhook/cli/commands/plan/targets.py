@@ -24,7 +24,7 @@ from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import BETA_ZONE, OUR_PREFIX, ZONE
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.coming_pods.next_pod import coming_pod
+from webhook.core.coming_pods.next_pod import next_pod_of
 from webhook.core.context import Context
 from webhook.core.groups.derive import stored_of
 from webhook.core.groups.fields import missing_apart_terms
@@ -260,7 +260,7 @@ def _group_workloads(group: Group, workloads: Iterable[WrittenWorkload]) -> list
 
 
 def _member(source: ReplicatedSource, group: Group, within: Context) -> GroupMember:
-    pod = coming_pod(source, within).pod
+    pod = next_pod_of(source, within).pod
     value = source.template.template.labels[group.shard_label]
     return GroupMember(workload=source.workload, shard=value, pod=pod, pods=source.replicas)
 

@@ -10,7 +10,7 @@ from webhook.core.api.types import ClaimSource, Pod, Volume
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import has_conditions
 from webhook.core.changes.candidates import change_problem
-from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
+from webhook.core.coming_pods.next_pod import PodSource, next_pod_of, problem_of
 from webhook.core.explain.explanation import without_spread
 from webhook.core.index.label_column import Column
 from webhook.core.index.pods import Counts
@@ -148,7 +148,7 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyI
     if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
         return
     source = PodSource(workload=workload, template=template, namespace=namespace)
-    pod = coming_pod(source, subject.context.with_index(index)).pod
+    pod = next_pod_of(source, subject.context.with_index(index)).pod
     claims = workload.claims
     if claims is None or not claims.names:
         yield pod

@@ -12,7 +12,7 @@ from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.types import EQUALS, LabelSelector, Pod
 from webhook.core.api.written_selector import has_conditions
 from webhook.core.changes.candidates import change_problem
-from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
+from webhook.core.coming_pods.next_pod import PodSource, next_pod_of, problem_of
 from webhook.core.groups.reading import memberships
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
@@ -317,7 +317,7 @@ def _next_pods(placed: Placed, subject: Subject) -> Iterator[Pod]:
     exists = owners.get(workload.api_version, workload.kind, namespace, workload.meta.name) is not None
     for applied in (False, True) if exists and not REVISION_LABELS.isdisjoint(keys) else (False,):
         source = PodSource(workload=workload, template=template, namespace=namespace, applied=applied)
-        made = coming_pod(source, subject.context)
+        made = next_pod_of(source, subject.context)
         if any(key not in made.sent.labels and may_be_added(workload, key, in_template=False) for key in keys):
             return
         yield made.pod
