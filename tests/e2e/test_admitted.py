@@ -16,8 +16,8 @@ from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.conformance.admit_cases import as_recorded
 from webhook.core.api.types import Pod
-from webhook.core.coming_pods.next_pod import PodSource, after_admission, sent_pod
 from webhook.core.context import Context
+from webhook.core.pods_to_create.next_pod import PodSource, after_admission, sent_pod
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.reading import read_workload
 

@@ -19,8 +19,6 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import Node
 from webhook.core.api.version import RECORDED
-from webhook.core.coming_pods.missing_pods import missing_pods
-from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
@@ -28,6 +26,8 @@ from webhook.core.placement.game_from_cluster import ClusterGame, game_of
 from webhook.core.placement.placement_verdict import PlacementVerdict, Simulation
 from webhook.core.placement.search import canonical_form, search
 from webhook.core.placement.simulation import simulate
+from webhook.core.pods_to_create.missing_pods import missing_pods
+from webhook.core.pods_to_create.next_pod import PodSource
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import selector_of

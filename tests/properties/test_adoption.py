@@ -8,9 +8,9 @@ from strategies import defaults, needs_oracle, validated
 
 from webhook.core.api.types import LabelSelector, PodTemplate
 from webhook.core.api.version import RECORDED
-from webhook.core.coming_pods.declared import declarable_constraints
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason
+from webhook.core.pods_to_create.declared import declarable_constraints
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.kinds import traits
 from webhook.core.workloads.workload import Template, Workload

@@ -14,8 +14,8 @@ from strategies import TOPOLOGY, defaults, label_texts
 from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.validation import label_errors, validate_constraints
-from webhook.core.coming_pods.next_pod import PodSource, sent_pod
 from webhook.core.defaulting.injection import Injection
+from webhook.core.pods_to_create.next_pod import PodSource, sent_pod
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.refused_pods import refusals

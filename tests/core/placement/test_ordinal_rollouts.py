@@ -14,13 +14,13 @@ from conformance.placing.worlds import HOSTNAME, ZONE, constraint, node, pod, ru
 from webhook.conformance.verdict_cases import read_scenario
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.version import RECORDED, KubernetesVersion
-from webhook.core.coming_pods.missing_pods import rollout_pods
-from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.placement.closed_forms import takes_every_pod
 from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import simulate
+from webhook.core.pods_to_create.missing_pods import rollout_pods
+from webhook.core.pods_to_create.next_pod import PodSource
 from webhook.core.workloads.reading import read_workload
 
 OWN = {"app": "web", "set": "yes"}

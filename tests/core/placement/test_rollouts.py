@@ -9,14 +9,14 @@ from conformance.placing.ours import game_in
 from conformance.placing.worlds import world
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.version import RECORDED
-from webhook.core.coming_pods.missing_pods import rollout_pods
-from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.placement.closed_forms import takes_every_pod
 from webhook.core.placement.making_room import cause_of_misfit
 from webhook.core.placement.placement_verdict import Effort, PlacementVerdict
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import simulate
+from webhook.core.pods_to_create.missing_pods import rollout_pods
+from webhook.core.pods_to_create.next_pod import PodSource
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.workloads.reading import read_workload
 

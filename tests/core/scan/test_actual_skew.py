@@ -15,10 +15,10 @@ from scans import context, snapshot_of
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.coming_pods.next_pod import NextPod, PodSource
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection
 from webhook.core.defaulting.record import InjectionRecord
+from webhook.core.pods_to_create.next_pod import NextPod, PodSource
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.actual_skew import actual_skews, domain_text, workload_skews
 from webhook.core.scan.scan_context import scan_context

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from webhook.core.api.selectors import Selector
-from webhook.core.coming_pods.next_pod import NextPod
 from webhook.core.defaulting.injection import Injection
 from webhook.core.defaulting.record import injected_constraints
 from webhook.core.explain.explanation import Balance, balances_of
@@ -20,6 +19,7 @@ from webhook.core.index import node_sets
 from webhook.core.index.label_column import Column
 from webhook.core.index.owners import owner_selector
 from webhook.core.index.pods import Counts
+from webhook.core.pods_to_create.next_pod import NextPod
 from webhook.core.scan.scan_context import ScanContext, next_pods, stands_for
 from webhook.core.scan.scanned import ActualSkew, Origin
 from webhook.core.scheduler.cycle import Cycle

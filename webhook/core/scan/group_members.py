@@ -7,7 +7,6 @@ from typing import NamedTuple
 from webhook.core.api.selectors import NOTHING, Selector, compile_selector
 from webhook.core.api.spread_group import MOST_GROUPS, SpreadGroup
 from webhook.core.api.types import Pod
-from webhook.core.coming_pods.next_pod import PodSource, next_pod_of
 from webhook.core.context import Context
 from webhook.core.groups.group import Group
 from webhook.core.groups.reading import GroupError, group_from_spec
@@ -18,6 +17,7 @@ from webhook.core.index.objects import Owner
 from webhook.core.index.owners import owner_json
 from webhook.core.index.pods import FINISHED
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.pods_to_create.next_pod import PodSource, next_pod_of
 from webhook.core.workloads.reading import read_workload
 
 # Workloads to compare with the selector. A group has fewer shards.

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, OwnerReference, Pod
 from webhook.core.api.well_known import ZONE
-from webhook.core.coming_pods.next_pod import NextPod, PodSource, next_pod_of
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, inject
 from webhook.core.index.lost_nodes import without_nodes
 from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.pods_to_create.next_pod import NextPod, PodSource, next_pod_of
 from webhook.core.policy.options import DefaultsMode
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kind_fields import has_template, makes_kind

@@ -11,11 +11,11 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, OwnerReference, TypeMeta
-from webhook.core.coming_pods.daemon_pods import wanted_nodes, with_daemon_tolerations
-from webhook.core.coming_pods.next_pod import NextPod
 from webhook.core.defaulting.injection import Injection
 from webhook.core.explain.edit_target import object_title
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.pods_to_create.daemon_pods import wanted_nodes, with_daemon_tolerations
+from webhook.core.pods_to_create.next_pod import NextPod
 from webhook.core.policy.policy import Mode
 from webhook.core.review.decision import Examination
 from webhook.core.review.examination import examine

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector
-from webhook.core.coming_pods.missing_pods import missing_pods
-from webhook.core.coming_pods.next_pod import NextPod
 from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.placement_verdict import Effort
+from webhook.core.pods_to_create.missing_pods import missing_pods
+from webhook.core.pods_to_create.next_pod import NextPod
 from webhook.core.scan.scan_context import FailingZone, ScanContext
 from webhook.core.scan.scanned import Stranded, ZoneLoss
 from webhook.core.scheduler.cycle import decide

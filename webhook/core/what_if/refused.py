@@ -6,9 +6,9 @@ from msgspec import Raw, Struct
 
 from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.coming_pods.next_pod import NextPod
 from webhook.core.context import Context
 from webhook.core.index.pod_admission import refused_by_admission
+from webhook.core.pods_to_create.next_pod import NextPod
 from webhook.core.rules.constraint.pods_refused import evaluate
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Subject, placed_constraints

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import Pod
 from webhook.core.changes.candidates import limit_trials
-from webhook.core.coming_pods.next_pod import next_pod_of
 from webhook.core.context import Context
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
@@ -16,6 +15,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import are_attracted
 from webhook.core.placement.making_room import NodesToAdd, nodes_to_add, pods_to_preempt
 from webhook.core.placement.placement_verdict import Effort, PlacedPods, PlacementVerdict
+from webhook.core.pods_to_create.next_pod import next_pod_of
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, plural

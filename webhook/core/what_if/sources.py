@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from msgspec import Raw
 
 from webhook.core.api.types import TypeMeta
-from webhook.core.coming_pods.next_pod import PodSource, sent_pod
 from webhook.core.context import Context
 from webhook.core.explain.edit_target import object_title
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.pods_to_create.next_pod import PodSource, sent_pod
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import TEMPLATED, group_kind
 from webhook.core.workloads.reading import read_exactly, read_workload

@@ -16,13 +16,13 @@ from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES, TAINT_UN
 from webhook.core.changes.candidates import Candidates, PodFix
 from webhook.core.changes.change import Changes, template_with
 from webhook.core.changes.change_text import changes_text, trade_off
-from webhook.core.coming_pods.missing_pods import all_pods_recreated, missing_pods
-from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.nodes import NodeRow
 from webhook.core.index.overlay import with_nodes
 from webhook.core.placement.placement_verdict import Effort, PlacedPods, PlacementVerdict
+from webhook.core.pods_to_create.missing_pods import all_pods_recreated, missing_pods
+from webhook.core.pods_to_create.next_pod import PodSource
 from webhook.core.text import one_line, plural, together
 from webhook.core.what_if.ending import Ending
 from webhook.core.what_if.joint_simulation import JointVerdict, all_fit, simulate_together, trials_in

@@ -21,13 +21,13 @@ from webhook.cli.terminal import print_faults, print_results
 from webhook.core.api.types import DO_NOT_SCHEDULE, Service
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.coming_pods.declared import declarable_constraints
 from webhook.core.defaulting.injection import Skip, SkipReason
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.readers import decode_or_none
 from webhook.core.json_edits import Edit, applied
 from webhook.core.json_edits import Edit as EditOfObject
+from webhook.core.pods_to_create.declared import declarable_constraints
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.examination import examine
 from webhook.core.rules.frame.rule import Finding

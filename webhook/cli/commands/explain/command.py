@@ -23,9 +23,9 @@ from webhook.cli.target import NamedObject, find_object, read_target
 from webhook.cli.terminal import one_or_all, print_faults, print_results, print_values
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.coming_pods.next_pod import problem_of
 from webhook.core.context import Context
 from webhook.core.explain.explanation import explain_pod
+from webhook.core.pods_to_create.next_pod import problem_of
 from webhook.core.what_if.pods_to_explain import (
     PodToExplain,
     pod_to_explain,

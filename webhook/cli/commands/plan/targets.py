@@ -24,7 +24,6 @@ from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import BETA_ZONE, OUR_PREFIX, ZONE
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.coming_pods.next_pod import next_pod_of
 from webhook.core.context import Context
 from webhook.core.groups.derive import stored_of
 from webhook.core.groups.fields import missing_apart_terms
@@ -34,6 +33,7 @@ from webhook.core.groups.reading import GroupError, describes_cluster, read_conf
 from webhook.core.groups.status.members import GroupMember, duplicate_shards, shards_in_cluster
 from webhook.core.groups.zone_pin import split_pin
 from webhook.core.index.nodes import NodeView
+from webhook.core.pods_to_create.next_pod import next_pod_of
 from webhook.core.scheduler.not_evaluated import NOT_EVALUATED
 from webhook.core.text import one_line
 from webhook.core.what_if.sources import ReplicatedSource, sources_of

@@ -10,11 +10,11 @@ from webhook.core.api.types import ClaimSource, Pod, Volume
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import has_conditions
 from webhook.core.changes.candidates import change_problem
-from webhook.core.coming_pods.next_pod import PodSource, next_pod_of, problem_of
 from webhook.core.explain.explanation import without_spread
 from webhook.core.index.label_column import Column
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.pods_to_create.next_pod import PodSource, next_pod_of, problem_of
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_pods import OWN_LABELS, counts_itself, foreign_pods
 from webhook.core.rules.frame.counted_workloads import NO_SELECTOR

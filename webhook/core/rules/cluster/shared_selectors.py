@@ -12,12 +12,12 @@ from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.types import EQUALS, LabelSelector, Pod
 from webhook.core.api.written_selector import has_conditions
 from webhook.core.changes.candidates import change_problem
-from webhook.core.coming_pods.next_pod import PodSource, next_pod_of, problem_of
 from webhook.core.groups.reading import memberships
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.pods_to_create.next_pod import PodSource, next_pod_of, problem_of
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_pods import LATE_LABELS, OWN_LABELS, counts_without, foreign_pods, late_keys
 from webhook.core.rules.frame.counted_workloads import (

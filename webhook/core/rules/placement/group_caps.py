@@ -13,8 +13,6 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import Selector, compile_selector
 from webhook.core.api.spread_group import RESOURCE
 from webhook.core.budget import Missing, Reason
-from webhook.core.coming_pods.missing_pods import MissingPods, missing_pods
-from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.delivery import has_stored_plan
 from webhook.core.groups.reading import Membership, memberships
@@ -25,6 +23,8 @@ from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.simulation import one_order
+from webhook.core.pods_to_create.missing_pods import MissingPods, missing_pods
+from webhook.core.pods_to_create.next_pod import PodSource
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import NO_REPLICAS, Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Subject, noun_of

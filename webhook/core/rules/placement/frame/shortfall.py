@@ -16,14 +16,14 @@ from webhook.core.api.well_known import HOSTNAME, JOB_NAME
 from webhook.core.budget import Missing, Reason
 from webhook.core.changes.candidates import Candidates, limit_trials
 from webhook.core.changes.change import Changes, template_with
-from webhook.core.coming_pods.missing_pods import MissingPods, all_pods_recreated, missing_pods, rollout_pods
-from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.index.owners import has_same_template
 from webhook.core.placement.making_room import cause_of_misfit, pods_to_preempt
 from webhook.core.placement.placement_verdict import Effort, PlacementVerdict, Simulation
 from webhook.core.placement.proofs.constraint_capacity import ConstraintCapacity, constraint_capacities
 from webhook.core.placement.proofs.workload_problem import CandidateNodes, candidate_nodes
 from webhook.core.placement.simulation import always_fits
+from webhook.core.pods_to_create.missing_pods import MissingPods, all_pods_recreated, missing_pods, rollout_pods
+from webhook.core.pods_to_create.next_pod import PodSource
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_workloads import NO_SELECTOR
 from webhook.core.rules.frame.subject import Placed, Subject

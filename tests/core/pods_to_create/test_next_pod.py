@@ -6,9 +6,9 @@ from build import NAMESPACE, constraint, index, namespace, node, owner, pod, pol
 
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import SKIP_ANNOTATION
-from webhook.core.coming_pods.next_pod import PodSource, after_admission, sent_pod, unknown_labels
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason
+from webhook.core.pods_to_create.next_pod import PodSource, after_admission, sent_pod, unknown_labels
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.labels_at_creation import NOT_YET_KNOWN, is_placeholder, labels_at_creation
 from webhook.core.workloads.reading import read_workload

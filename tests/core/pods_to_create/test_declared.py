@@ -5,9 +5,9 @@ from manifest import workload
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.coming_pods.declared import declarable_constraints
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Skip
+from webhook.core.pods_to_create.declared import declarable_constraints
 from webhook.core.policy.defaults import DefaultsOverride
 from webhook.core.workloads.reading import read_workload
 

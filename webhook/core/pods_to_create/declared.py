@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector, PodTemplate, SpreadConstraint
 from webhook.core.api.written_selector import selected_keys
-from webhook.core.coming_pods.next_pod import PodSource, sent_pod
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
 from webhook.core.index.overlay import with_owners
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.pods_to_create.next_pod import PodSource, sent_pod
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.kinds import DAEMON_SET, POD, REPLICATION_CONTROLLER, REVISIONED, SELECTING, group_kind
 from webhook.core.workloads.workload import Workload

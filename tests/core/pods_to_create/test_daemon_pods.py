@@ -11,9 +11,9 @@ from webhook.core.api.types import (
     NodeSpec,
     Taint,
 )
-from webhook.core.coming_pods.daemon_pods import pod_for_node, target_node, wanted_nodes, with_daemon_tolerations
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.index import node_sets
+from webhook.core.pods_to_create.daemon_pods import pod_for_node, target_node, wanted_nodes, with_daemon_tolerations
 from webhook.core.scheduler.problem import take
 
 NODE = "node.kubernetes.io/"

@@ -11,13 +11,13 @@ from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Container, ContainerPort, NodeSpec, ResourceRequirements
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE
-from webhook.core.coming_pods.missing_pods import missing_pods, rollout_pods
-from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.placement.simulation import simulate
+from webhook.core.pods_to_create.missing_pods import missing_pods, rollout_pods
+from webhook.core.pods_to_create.next_pod import PodSource
 from webhook.core.workloads.reading import read_workload
 
 OWN = selector_from_labels({"app": "web"})
