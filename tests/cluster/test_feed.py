@@ -261,22 +261,28 @@ def test_it_stops_at_once(api, tmp_path):
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("cluster-")] == []
 
 
-def test_with_a_loop_the_index_changes_in_it_and_nowhere_else(api, tmp_path, monkeypatch):
-    threads = set()
-    apply, mark_known = ClusterIndex.apply, ClusterIndex.mark_known
+class NotingIndex(ClusterIndex):
+    """Notes the threads that change it."""
 
-    def noting(change):
-        def noted(*of):
-            threads.add(threading.get_ident())
-            return change(*of)
+    def __init__(self):
+        super().__init__(RECORDED)
+        self.threads = set()
 
-        return noted
+    def apply(self, *change):
+        self.threads.add(threading.get_ident())
+        return super().apply(*change)
 
-    monkeypatch.setattr(ClusterIndex, "apply", noting(apply))
-    monkeypatch.setattr(ClusterIndex, "mark_known", noting(mark_known))
+    def mark_known(self, resource):
+        self.threads.add(threading.get_ident())
+        super().mark_known(resource)
+
+
+def test_with_a_loop_the_index_changes_in_it_and_nowhere_else(api, tmp_path):
+    index = NotingIndex()
 
     async def follow():
         feed = Feed(server(api, tmp_path), BUILT_IN_RESOURCES, timing=QUICK)
+        feed.index = index
         feed.start(asyncio.get_running_loop())
         woken = asyncio.Event()
         late = Awaited(api_version="apps/v1", kind="ReplicaSet", namespace="shop", name="late")
@@ -285,10 +291,10 @@ def test_with_a_loop_the_index_changes_in_it_and_nowhere_else(api, tmp_path, mon
             with feed.arrivals.expecting(late, woken.set):
                 api.put("replicasets", "late", "shop", spec={"replicas": 2})
                 await asyncio.wait_for(woken.wait(), 20)
-            return contents(feed.index)
+            return contents(index)
         finally:
             await asyncio.to_thread(feed.stop)
 
     found = asyncio.run(follow())
-    assert threads == {threading.get_ident()}
+    assert index.threads == {threading.get_ident()}
     assert found == from_scratch(api, tmp_path)

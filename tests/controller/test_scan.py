@@ -4,19 +4,25 @@ import copy
 import json
 import re
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cluster.api import KINDS, cut, raw, refuse
-from cluster.following import eventually
+from cluster.following import eventually, server
 from controller.town import HARD, Replica, add_deployment, add_pods, add_set, add_workload, figures, town
 from msgspec import Raw
 from msgspec.structs import replace
 
-from webhook.cluster.feed import Feed
+from webhook.cluster.errors import ClusterError
 from webhook.cluster.listing import ListedPage
+from webhook.cluster.unowned_pods import UnownedPod
 from webhook.controller import workload_lister
+from webhook.controller.scan_inputs import check_age
+from webhook.controller.workload_lister import WorkloadLister
 from webhook.core.api.types import TypeMeta
+from webhook.core.policy.policy import Policy
 from webhook.core.scan.scanned import PendingCause, ScanFailure
 
 EXAMPLE = Path(workload_lister.__file__).parents[1] / "example" / "cluster.jsonl"
@@ -158,14 +164,11 @@ def test_pods_of_a_node_are_left_out(api, replica):
     assert titles(replica.scans()) == []
 
 
-def test_pods_without_a_workload_are_looked_at_together(api, replica, monkeypatch):
+def test_pods_without_a_workload_are_fetched_together(api, tmp_path):
     add_pods(api, EVEN, app="bare")
-    together, looked_at = [], replica.scanner._evaluate
-    monkeypatch.setattr(
-        replica.scanner, "_evaluate", lambda some, *rest: together.append(len(some)) or looked_at(some, *rest)
-    )
-    replica.scans()
-    assert [size for size in together if size] == [3]
+    pods = tuple(UnownedPod("shop", f"bare-{number}", None) for number in range(3))
+    lister = WorkloadLister(server(api, tmp_path), Policy(), pods, time.sleep)
+    assert [len(page) for page in lister.objects() if page] == [3]
 
 
 @pytest.mark.parametrize("code", [429, 500])
@@ -207,18 +210,16 @@ def test_a_pod_with_deep_fields_that_nobody_reads_keeps_no_scan_from_its_end(api
     assert [*results(api)] == ["deep-0", "flat-0"]
 
 
-def test_deep_fields_do_not_hide_a_workload(api, replica, monkeypatch):
+def test_deep_fields_do_not_hide_a_workload(api, tmp_path):
     """A page is decoded a few calls above its objects: what the decoder just follows there it may not follow here."""
     made = add_workload(api, constraint=WRONG)
     made["metadata"]["managedFields"] = "DEEP"
     item, of = Raw(json.dumps(made).replace('"DEEP"', DEEP).encode()), TypeMeta("apps/v1", "Deployment")
-    listed, pages = ListedPage("deployments", (item,), of, first=True), workload_lister.list_pages
-    monkeypatch.setattr(
-        workload_lister,
-        "list_pages",
-        lambda server, each, pause: iter([listed]) if each.kind == of.kind else pages(server, each, pause=pause),
+    pages = {of.kind: [ListedPage("deployments", (item,), of, first=True)]}
+    lister = WorkloadLister(
+        server(api, tmp_path), Policy(), (), time.sleep, lambda resource: iter(pages.get(resource.kind, []))
     )
-    assert titles(replica.scans()) == ["Deployment/web"]
+    assert [json.loads(found)["metadata"]["name"] for page in lister.objects() for found in page] == ["web"]
 
 
 def test_what_is_no_object_is_left_out(api, replica):
@@ -400,20 +401,34 @@ def test_its_lines(api, replica):
     assert lines()["reports"].startswith("no API for reports")
 
 
-def test_no_scan_reports_what_watches_that_are_too_old_hold(api, replica, monkeypatch):
+def test_no_scan_reports_what_watches_that_are_too_old_hold(api, replica):
+    replica.policy = Policy(max_staleness_seconds=0.0)  # so any time without a watch is too long
     add_set(api, ["n-a"] * 3)
     found = replica.scans()
-    reports = api.objects["reports"].copy()
-    monkeypatch.setattr(Feed, "age", 61.0)
+    reports, feed = api.objects["reports"].copy(), replica.scanner.feed
+    api.strike("watch", refuse(503, "down"), resource="nodes", times=9999)
+    api.drop_connections()
+    eventually(lambda: feed.age > 0)
     api.delete("statefulsets", "web", "shop")
     replica.now += 300
     assert replica.scanner.turn() > 0
     assert replica.scanner.latest.scan is found
     assert api.objects["reports"] == reports
-    assert replica.scanner.lines()["scan"] == "waiting: the copy of the cluster is 61 s old; maxStaleness is 60 s"
-    monkeypatch.setattr(Feed, "age", 60.0)
+    assert re.fullmatch(
+        r"waiting: the copy of the cluster is \d+ s old; maxStaleness is 0 s", replica.scanner.lines()["scan"]
+    )
+    api.faults.clear()
+    eventually(lambda: feed.age == 0)
     replica.scans()
     assert api.objects["reports"] == {}
+
+
+@pytest.mark.parametrize(
+    ("age", "fault"), [(60.0, None), (61.0, "the copy of the cluster is 61 s old; maxStaleness is 60 s")]
+)
+def test_a_copy_may_be_as_old_as_max_staleness(age, fault):
+    with pytest.raises(ClusterError, match=f"^{fault}$") if fault else nullcontext():
+        check_age(Policy(), SimpleNamespace(age=age))
 
 
 def test_objects_that_are_left_out_have_a_line(api, replica):

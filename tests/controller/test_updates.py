@@ -1,7 +1,6 @@
 """Updates between two full scans, and their requests to the API server."""
 
 import itertools
-from types import SimpleNamespace
 
 import pytest
 from cluster.api import refuse
@@ -10,8 +9,15 @@ from controller.test_scan import EVEN, WRONG, events, move, results, titles
 from controller.town import HARD, Replica, add_deployment, add_pods, add_set, add_workload, figures, town
 from msgspec.structs import replace
 
-from webhook.controller import updates
+from webhook.controller.updates import Updates
+from webhook.core.api.types import ObjectMeta
+from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.objects import Owner
 from webhook.core.policy.policy import Policy
+from webhook.core.scan.scan_context import scan_context
+from webhook.core.scan.workload_scan import scan_workload
 
 INTERVAL, FULL = 1e6, 1e8  # no loop of updates gets there
 OF_API = {**HARD, "labelSelector": {"matchLabels": {"app": "api"}}}
@@ -39,6 +45,10 @@ def _sliced(api, tmp_path):
 def first(replica):
     eventually(lambda: replica.scanner.turn() and replica.scanner.latest)
     return replica.scanner.latest.scan
+
+
+def workloads(api):
+    return {name for _, name in api.objects["deployments"]}
 
 
 def scanned_again(replica):
@@ -77,24 +87,29 @@ def test_without_an_event_nothing_is_scanned_but_the_results_are_current(api, re
     assert replica.updates(5) is found
 
 
-def test_a_namespace_with_many_changes_does_not_delay_others(api, replica, monkeypatch):
-    add_set(api, EVEN)
-    first(replica)
-    replica.updates()
-    ticks = itertools.count()
-    monkeypatch.setattr(updates, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
-    monkeypatch.setattr(updates, "_READ_SECONDS", 2)  # so two reads in each update
-    api.put("namespaces", "rush")
-    for number in range(3):
-        add_workload(api, f"rush-{number}", "rush", constraint=WRONG)
-    add_workload(api, "late", constraint=WRONG)
-    reads, read = [], updates.WorkloadLister.read
-    monkeypatch.setattr(updates.WorkloadLister, "read", lambda lister, key: reads.append(key.name) or read(lister, key))
-    eventually(lambda: replica.scanner.feed.index.owners.get("apps/v1", "Deployment", "shop", "late"))
-    replica.updates()
-    assert reads == ["rush-0", "late"]
-    replica.updates()
-    assert reads == ["rush-0", "late", "rush-1", "rush-2"]
+class FakeLister:
+    """Reads nothing, and notes for what it was asked."""
+
+    def __init__(self):
+        self.reads = []
+
+    def is_watched(self, _kind):
+        return True
+
+    def read(self, key):
+        self.reads.append(key.name)
+
+
+def test_a_namespace_with_many_changes_does_not_delay_others():
+    ticks = itertools.count(step=1.5)  # so two reads in the three seconds of an update
+    updates = Updates(scan_workload, 1.0, clock=lambda: next(ticks))
+    updates.lister = lister = FakeLister()
+    named = [("rush", f"rush-{number}") for number in range(3)] + [("shop", "late")]
+    metas = [ObjectMeta(name=name, namespace=namespace) for namespace, name in named]
+    updates.apply([("ADDED", Owner(api_version="apps/v1", kind="Deployment", meta=meta)) for meta in metas])
+    updates.note(scan_context(Context(policy=Policy(), version=RECORDED, index=ClusterIndex(RECORDED))))
+    assert [[*updates.objects(None)], lister.reads] == [[[], []], ["rush-0", "late"]]
+    assert [[*updates.objects(None)], lister.reads] == [[[], []], ["rush-0", "late", "rush-1", "rush-2"]]
 
 
 def test_workloads_are_added_changed_and_deleted(api, replica):
@@ -210,25 +225,24 @@ def test_a_difference_found_by_a_full_scan_is_counted_and_logged(api, replica, c
     assert "a bug: a scan differs, but no fact of the workload changed" in caplog.text
 
 
-def test_updates_continue_during_a_full_scan(api, sliced, monkeypatch):
+def test_updates_continue_during_a_full_scan(api, sliced):
     replica = sliced
     add_workload(api, "web", constraint=WRONG)
     add_workload(api, "other", constraint=WRONG)
     first(replica)
-    done = []
     replica.now += FULL
-    taken = replica.scanner._publisher.take
+    done = scanned_again(replica)
 
-    def take(scanned, *, update):
-        if not done:
-            done.append(scanned.name)
+    def clock():
+        """Delete a workload between the first slice and the second."""
+        if done and "web" in workloads(api):
             api.delete("deployments", "web", "shop")
             eventually(lambda: replica.scanner.feed.index.owners.get("apps/v1", "Deployment", "shop", "web") is None)
             replica.now += 10
-        taken(scanned, update=update)
+        return replica.now
 
-    monkeypatch.setattr(replica.scanner._publisher, "take", take)
+    replica.clock = clock
     replica.scanner.turn()
-    assert done == ["other"]
+    assert done[0] == "other"
     assert titles(replica.scanner.latest.scan) == ["Deployment/other"]
     assert sorted(results(api)) == ["other"]

@@ -9,6 +9,7 @@ from cluster.following import eventually, server
 from webhook.controller.figures import ScanFigures
 from webhook.controller.scan import Scanner
 from webhook.controller.scan_inputs import ScanSettings
+from webhook.core.policy.policy import Policy
 from webhook.core.scan.workload_scan import scan_workload
 
 ZONE = "topology.kubernetes.io/zone"
@@ -98,12 +99,15 @@ class Replica:
         self.leads = True
         self.now = now  # a minute after NOW
         self.evaluate = scan_workload
+        self.policy = Policy()
+        self.clock = lambda: self.now
         self.scanner = Scanner(
             server(api, folder),
             ScanSettings(**{"full_interval": 300.0, "share": 1.0, **settings}),
             "one",
             leading=lambda: self.leads,
-            clock=lambda: self.now,
+            policy=lambda: self.policy,
+            clock=lambda: self.clock(),  # noqa: PLW0108 tests replace it
             evaluate=lambda raw, within: self.evaluate(raw, within),  # noqa: PLW0108 tests replace it
         )
 

@@ -42,9 +42,12 @@ class Updates:
         moved: Whether a pod has changed. The caller resets it.
     """
 
-    def __init__(self, evaluate: Evaluate, workload_seconds: float) -> None:
+    def __init__(
+        self, evaluate: Evaluate, workload_seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._evaluate = evaluate
         self._workload_seconds = workload_seconds
+        self._clock = clock
         self.known = KnownWorkloads()
         self.lister: WorkloadLister | None = None
         self.read: set[ObjectKey] = set()
@@ -116,10 +119,10 @@ class Updates:
         """Read workloads with events, for three seconds. Namespaces take turns. The next update reads the rest."""
         of_namespaces = groupby(sorted(self._owners), attrgetter("namespace"))
         turns = sorted((turn, key) for _, keys in of_namespaces for turn, key in enumerate(keys))
-        read, until = dict[ObjectKey, ObjectJson | None](), time.monotonic() + _READ_SECONDS
+        read, until = dict[ObjectKey, ObjectJson | None](), self._clock() + _READ_SECONDS
         for _, key in turns:
             read[key] = lister.read(key) if lister.is_watched((key.group, key.kind)) else None
-            if time.monotonic() >= until:
+            if self._clock() >= until:
                 break
         return read
 

@@ -8,13 +8,14 @@ repeated.
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 
 import msgspec
 from msgspec import Raw
 
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.errors import RefusedError
-from webhook.cluster.listing import NotListedError, Pause, list_pages
+from webhook.cluster.listing import ListedPage, NotListedError, Pause, list_pages
 from webhook.cluster.resources import BUILT_IN_RESOURCES, Resource, group_path, with_workloads
 from webhook.cluster.unowned_pods import UnownedPod
 from webhook.core.api.types import Named, TypeMeta
@@ -58,18 +59,26 @@ class WorkloadLister:
     After an error, the next call of `objects` continues. Between two full scans, `read` reads an object of a watched
     kind, and `list_unwatched` prepares `objects` for the other kinds.
 
+    Args:
+        pages: Lists a kind. By default it requests pages of the API server.
+
     Attributes:
         unread: Kinds and objects whose list or read request the API server refused. The scan also adds objects without
             a result.
     """
 
     def __init__(
-        self, server: ApiServer, policy: Policy, unowned: tuple[UnownedPod, ...], sleep: Callable[[float], object]
+        self,
+        server: ApiServer,
+        policy: Policy,
+        unowned: tuple[UnownedPod, ...],
+        sleep: Callable[[float], object],
+        pages: Callable[[Resource], Iterator[ListedPage]] | None = None,
     ) -> None:
         self._server = server
         self._embedded = policy.workloads
         self._unowned = unowned
-        self._pause = Pause(sleep=sleep)
+        self._pages = pages or partial(list_pages, server, pause=Pause(sleep=sleep))
         self._left = [resource for resource in with_workloads(server, policy) if self._is_listed(resource)]
         listed = [(resource.api_versions[0], resource.kind) for resource in self._left]
         self._unwatched = [resource for resource in self._left if resource not in BUILT_IN_RESOURCES]
@@ -131,7 +140,7 @@ class WorkloadLister:
 
     def _list_kind(self, resource: Resource) -> Iterator[list[ObjectJson]]:
         try:
-            for page in list_pages(self._server, resource, pause=self._pause):
+            for page in self._pages(resource):
                 yield [document for item in page.items if (document := self._kept_object(item, page.of)) is not None]
         except NotListedError as error:
             kind = group_kind(resource.api_versions[0], resource.kind)
