@@ -13,7 +13,7 @@ from webhook.core.context import Context
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.mutation import mutate
 from webhook.core.review.review import review
-from webhook.core.rules.limits import MAX_VALUES
+from webhook.core.rules.object_cost import MAX_VALUES
 
 NOT_SELF = Policy(ceiling=Mode.DENY, rules={"selector-not-self": Mode.DENY})
 RIGHT = "zone hard 1 app=web"

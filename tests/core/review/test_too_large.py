@@ -10,7 +10,7 @@ from webhook.core.context import Context
 from webhook.core.policy.matching import Exemption, Match
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.subject import Subject, placed_constraints
-from webhook.core.rules.limits import (
+from webhook.core.rules.object_cost import (
     exceeded_constraint_limit,
     exceeded_template_limit,
 )
@@ -192,7 +192,7 @@ def requesting(name, count):
         ),
     ],
 )
-def test_limits(spec, expected):
+def test_object_cost(spec, expected):
     assert text(exceeded_template_limit(read_workload(workload("Deployment", "app=web", **spec)))) == expected
 
 
@@ -225,7 +225,7 @@ def constraints(count, **more):
         pytest.param(constraints(1, labelSelector={"matchExpressions": [{"key": "a"}]}), "", id="no value"),
     ],
 )
-def test_limits_without_a_cluster(spec, expected):
+def test_object_cost_without_a_cluster(spec, expected):
     read = read_workload(workload("Deployment", "app=web", **spec))
     assert text(exceeded_constraint_limit(read.templates[0].template.pod_spec.constraints)) == expected
 

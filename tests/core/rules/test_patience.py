@@ -10,7 +10,7 @@ from webhook.core.budget import Budget, Missing
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import review
-from webhook.core.rules.limits import _MAX_COUNTED_TERMS, _MAX_RESOURCES
+from webhook.core.rules.object_cost import _MAX_COUNTED_TERMS, _MAX_RESOURCES
 from webhook.core.rules.rule_set import RULES
 
 TOO_MANY_COUNTED = "more than 16 constraints and required pod affinity terms"

@@ -36,7 +36,7 @@ from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.review.read_object import UNREAD, ReadObject, read_object
 from webhook.core.review.skip_reasons import is_controller
-from webhook.core.rules.limits import MAX_VALUES
+from webhook.core.rules.object_cost import MAX_VALUES
 from webhook.core.rules.rule_set import OF_REPLICAS
 from webhook.core.workloads.kinds import STATEFUL_SET, group_kind, native_version, scaled_kind
 from webhook.core.workloads.reading import parse_object, read_meta

@@ -21,7 +21,7 @@ from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer
 from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.frame.trials import Tried
-from webhook.core.rules.limits import MAX_TEMPLATES, weigh
+from webhook.core.rules.object_cost import MAX_TEMPLATES, weigh
 from webhook.core.rules.placement.group_caps import has_many_caps
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_evaluation import evaluate, in_report_order, not_looked_at, noted

@@ -18,7 +18,7 @@ from webhook.core.index.owners import Awaited
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.plan_delivery import deliver_plan, takes_plans
 from webhook.core.rules.frame.subject import Subject
-from webhook.core.rules.limits import MAX_VALUES, is_costly
+from webhook.core.rules.object_cost import MAX_VALUES, is_costly
 from webhook.core.text import one_line
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import Workload

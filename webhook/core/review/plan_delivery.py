@@ -24,7 +24,7 @@ from webhook.core.groups.group import Fields, ShardPlan
 from webhook.core.groups.reading import Membership, memberships
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import AdmissionRequest, Decision
-from webhook.core.rules.limits import exceeded_constraint_limit, exceeded_template_limit
+from webhook.core.rules.object_cost import exceeded_constraint_limit, exceeded_template_limit
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import DEPLOYMENT, STATEFUL_SET, group_kind
 from webhook.core.workloads.reading import parse_object, read_workload

@@ -9,7 +9,7 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.budget import Reason
 from webhook.core.decoders import has_more_values
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.limits import MAX_VALUES, TOO_MANY_VALUES
+from webhook.core.rules.object_cost import MAX_VALUES, TOO_MANY_VALUES
 from webhook.core.workloads.kind_fields import constraint_paths
 from webhook.core.workloads.reading import read_meta, read_workload
 from webhook.core.workloads.workload import Workload

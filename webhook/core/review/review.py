@@ -41,7 +41,7 @@ from webhook.core.review.read_object import ReadObject, read_within_limit
 from webhook.core.review.skip_reasons import is_controller, why_unexamined
 from webhook.core.rules.frame.rule import NotEvaluated
 from webhook.core.rules.frame.subject import Subject, placed_constraints
-from webhook.core.rules.limits import MAX_VALUES
+from webhook.core.rules.object_cost import MAX_VALUES
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_evaluation import noted, with_tried_fixes
 from webhook.core.text import one_line

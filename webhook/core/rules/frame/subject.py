@@ -19,7 +19,7 @@ from webhook.core.index.objects import Autoscaler
 from webhook.core.index.pod_admission import as_admitted
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.limits import exceeded_template_limit
+from webhook.core.rules.object_cost import exceeded_template_limit
 from webhook.core.scheduler.plugins.spread_constraints import counting_selector
 from webhook.core.text import constraint_name, quoted, segment_of
 from webhook.core.workloads.workload import Template, Workload, namespace_of, selector_of

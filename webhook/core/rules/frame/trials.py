@@ -25,7 +25,7 @@ from webhook.core.json_edits import Edit, applied
 from webhook.core.rules.frame.fixes import Fix, all_of
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer
 from webhook.core.rules.frame.subject import Subject, placed_constraints
-from webhook.core.rules.limits import keys_in
+from webhook.core.rules.object_cost import keys_in
 from webhook.core.workloads.reading import parse_object
 from webhook.core.workloads.workload import Template
 

@@ -4,7 +4,7 @@ import pytest
 from manifest import workload
 
 from webhook.core.api.well_known import POD_INDEX, ZONE
-from webhook.core.rules.limits import MOST_IN_LINE, cost, is_costly
+from webhook.core.rules.object_cost import MOST_IN_LINE, cost, is_costly
 from webhook.core.workloads.reading import read_workload
 
 REQUIRED, PREFERRED = (
