@@ -76,6 +76,7 @@ BREAKS = {
     "inside the pages": ("webhook/console/app.py", "import webhook.console.pages.pictures"),
     "inside the controller": ("webhook/cli/commands/version.py", "import webhook.controller.bounds"),
     "inside the server": ("webhook/cli/commands/version.py", "import webhook.server.turns"),
+    "inside HTTP": ("webhook/server/asgi.py", "import webhook.server.http.plain_request"),
     "inside the processes for costly objects": (
         "webhook/server/asgi.py",
         "import webhook.server.costly.process",

@@ -5,7 +5,7 @@ from gunicorn.asgi.parser import ParseError, PythonProtocol
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.server.plain_request import plain_request
+from webhook.server.http.plain_request import plain_request
 
 names = st.sampled_from(
     [b"Host", b"Content-Length", b"Content-Type", b"Transfer-Encoding", b"Connection", b"X-Y", b"x_y"]

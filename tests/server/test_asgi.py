@@ -25,7 +25,7 @@ from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import Decision
 from webhook.metrics import Metrics
 from webhook.server.asgi import LONG_BODY_BYTES, AdmissionApp, health_app
-from webhook.server.request_body import BodyError, read_body
+from webhook.server.http.request_body import BodyError, read_body
 from webhook.server.review_threads import FromThread
 from webhook.server.routes import create_admission, create_health
 from webhook.server.state import ServerState, follow_configuration, take_configuration
@@ -615,7 +615,7 @@ def test_sixteen_handlers_run_at_once():
 
 
 def test_a_body_that_does_not_come_is_a_408(monkeypatch):
-    monkeypatch.setattr("webhook.server.request_body._BODY_SECONDS", 0.05)
+    monkeypatch.setattr("webhook.server.http.request_body._BODY_SECONDS", 0.05)
     parts = [{"type": "http.request", "body": b"x", "more_body": True}]
 
     async def receive():

@@ -2,14 +2,10 @@
 
     run            settings of a process, and gunicorn
     worker         the worker process: two ports, deadlines, limits, draining
-    listener       accepts connections, identified by source before the handshake
-    connection_table  selects the connection to close when the table is full
-    connection     reads requests, with a short path for plain requests (plain_request)
+    http           connections, requests and responses
     asgi           the ASGI callables: two admission routes, health
     review_threads threads for reviews with long bodies
     costly         evaluates expensive objects in separate processes
-    request_body   reads a body within limits, or refuses it
-    response       ASGI types and responses
     waiting        reviews waiting for the pod's owner, or for the first lists of the index
     wsgi_bridge    every other route: Flask, in threads
     routes         the Flask applications

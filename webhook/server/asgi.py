@@ -26,11 +26,11 @@ from webhook.core.budget import Budget, Missing, Reason
 from webhook.core.index.remote_index import IndexClient
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.logs import bounded
-from webhook.server.connection import Connection
 from webhook.server.costly.job import ReviewJob
 from webhook.server.costly.pool import ReviewerPool
-from webhook.server.request_body import BodyError, discard_body, header, read_body, read_start, reserve_memory
-from webhook.server.response import CLOSE, TEXT, Application, Receive, Scope, Send, date_value, respond
+from webhook.server.http.connection import Connection
+from webhook.server.http.request_body import BodyError, discard_body, header, read_body, read_start, reserve_memory
+from webhook.server.http.response import CLOSE, TEXT, Application, Receive, Scope, Send, date_value, respond
 from webhook.server.review_threads import LONGEST_SECONDS, FromThread, ReviewThreads
 from webhook.server.state import ServerState
 from webhook.server.turns import caller_of

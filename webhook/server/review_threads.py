@@ -11,7 +11,7 @@ from webhook.admission import ReviewAnswer
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.remote_index import IndexQuestion
 from webhook.server.costly.pool import answers_to
-from webhook.server.request_body import TOO_MANY, BodyError
+from webhook.server.http.request_body import TOO_MANY, BodyError
 from webhook.server.turns import Caller, Turns
 
 # Threads share the interpreter, so more are not faster. The second is for a review behind a much longer review.

@@ -28,9 +28,9 @@ from gunicorn.workers import base
 from webhook.allocator import give_memory_back, keep_large_blocks_apart
 from webhook.metrics import Metrics
 from webhook.server.asgi import AdmissionApp, health_app
-from webhook.server.connection import Port
-from webhook.server.connection_table import ConnectionTable, TrackedConnection
-from webhook.server.listener import Listener
+from webhook.server.http.connection import Port
+from webhook.server.http.connection_table import ConnectionTable, TrackedConnection
+from webhook.server.http.listener import Listener
 from webhook.server.run import BACKLOG
 from webhook.server.state import (
     ServerState,

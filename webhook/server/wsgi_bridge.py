@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import unquote_to_bytes
 from wsgiref.types import WSGIApplication
 
-from webhook.server.request_body import BodyError, read_body, refuse, reserve_memory
-from webhook.server.response import Application, Receive, Scope, Send, respond
+from webhook.server.http.request_body import BodyError, read_body, refuse, reserve_memory
+from webhook.server.http.response import Application, Receive, Scope, Send, respond
 
 _Response = tuple[int, list[tuple[bytes, bytes]], bytes]
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from webhook.server.response import CLOSE, TEXT, Receive, Scope, Send, respond
+from webhook.server.http.response import CLOSE, TEXT, Receive, Scope, Send, respond
 
 # Time from the head to the last byte.
 _BODY_SECONDS = 10.0

@@ -20,9 +20,9 @@ from urllib.parse import unquote_to_bytes
 from gunicorn.asgi import parser as http
 from msgspec import Struct
 
-from webhook.server.connection_table import ConnectionTable
-from webhook.server.plain_request import FIELD_BYTES, FIELDS, LINE_BYTES, plain_request
-from webhook.server.response import CLOSE, Application, Scope, encode_response
+from webhook.server.http.connection_table import ConnectionTable
+from webhook.server.http.plain_request import FIELD_BYTES, FIELDS, LINE_BYTES, plain_request
+from webhook.server.http.response import CLOSE, Application, Scope, encode_response
 from webhook.server.state import ServerState
 
 # From acceptance to the end of the first head. kube-apiserver's handshake timeout is the same.

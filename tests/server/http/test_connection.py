@@ -9,7 +9,7 @@ import pytest
 from server.attack import BODY
 from server.conftest import posted, replies
 
-from webhook.server.connection import Connection
+from webhook.server.http.connection import Connection
 
 BAD_CHUNK = (
     b"POST /validate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from build import Clock
 
-from webhook.server import connection_table
-from webhook.server.connection_table import ConnectionTable, source_of
+from webhook.server.http import connection_table
+from webhook.server.http.connection_table import ConnectionTable, source_of
 
 
 class Connection:

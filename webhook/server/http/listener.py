@@ -8,8 +8,8 @@ import asyncio
 import contextlib
 import socket
 
-from webhook.server.connection import FIRST_REQUEST_SECONDS, Connection, Port, has_left
-from webhook.server.connection_table import source_of
+from webhook.server.http.connection import FIRST_REQUEST_SECONDS, Connection, Port, has_left
+from webhook.server.http.connection_table import source_of
 
 # After this many connections, other work gets a turn.
 _AT_ONCE = 64
