@@ -21,8 +21,8 @@ import msgspec
 from build import filled
 
 from webhook.cli.checking.levels import Level
+from webhook.cli.checking.mending import mend
 from webhook.cli.checking.run import examine_files
-from webhook.cli.commands.check.fix import mend
 from webhook.cli.frame import Frame
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import KubernetesVersion

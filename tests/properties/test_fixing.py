@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from properties.test_amendment import lines
 
 from webhook.cli.checking.levels import Level
+from webhook.cli.checking.mending import mend
 from webhook.cli.checking.run import examine_files
-from webhook.cli.commands.check.fix import mend
 from webhook.cli.frame import Frame
 from webhook.core.policy.policy import Policy
 from webhook.manifests.editing.proven_edits import value_of
