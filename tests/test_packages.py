@@ -163,6 +163,7 @@ def test_reading_a_snapshot_needs_no_extra(light):
         pytest.param(
             ("audit", "--kubeconfig", "k"), "reading a cluster needs", "kubernetes", "cluster", id="a cluster"
         ),
+        pytest.param(("lsp",), "the language server needs", "lsprotocol", "lsp", id="an editor"),
     ],
 )
 def test_what_an_extra_brings_says_so_in_one_line(light, command, purpose, module, extra):
@@ -228,5 +229,6 @@ def test_metadata_names_the_extras(wheel):
         lines = opened.read(name).decode().splitlines()
     assert {line for line in lines if line.startswith("Provides-Extra: ")} == {
         "Provides-Extra: cluster",
+        "Provides-Extra: lsp",
         "Provides-Extra: webhook",
     }

@@ -13,9 +13,12 @@ class _Extra(NamedTuple):
 
 _CLUSTER = _Extra("cluster", "reading a cluster needs")
 _WEBHOOK = _Extra("webhook", "the servers and doctor need")
+_LSP = _Extra("lsp", "the language server needs")
 _EXTRA_OF_MODULE: Mapping[str, _Extra] = {
     "kubernetes": _CLUSTER,
     "urllib3": _CLUSTER,
+    "lsprotocol": _LSP,
+    "pygls": _LSP,
     "cryptography": _WEBHOOK,
     "flask": _WEBHOOK,
     "gunicorn": _WEBHOOK,

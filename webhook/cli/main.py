@@ -18,6 +18,7 @@ from webhook.core.spelling import did_you_mean
 
 _COMMANDS: Mapping[str, str] = {
     "check": "webhook.cli.commands.check.command",
+    "lsp": "webhook.cli.commands.lsp.command",
     "audit": "webhook.cli.commands.audit.command",
     "snapshot": "webhook.cli.commands.snapshot",
     "explain": "webhook.cli.commands.explain.command",

@@ -97,9 +97,7 @@ class IgnoreLog:
         for ignore in ignores:
             if rule in ignore.rules and ignore.covers(row.place.line, head):
                 self._needed[ignore].add(rule)
-                # The same limits as for the annotation evenspread.io/exempt.
-                silenced = allowed == Exempts.DENIALS or (allowed != Exempts.NONE and row.judged.mode is not Mode.DENY)
-                if silenced and not row.waived and (ignore.reason or not self._reasons_required):
+                if _silenced(row, allowed) and not row.waived and (ignore.reason or not self._reasons_required):
                     waived = f"ignored: {ignore.reason}" if ignore.reason else "ignored by a comment"
                     judged = replace(row.judged, mode=row.judged.mode.capped(Mode.AUDIT), waived=waived)
                     return replace(row, judged=judged, ignored=True)
@@ -120,6 +118,23 @@ class IgnoreLog:
             elif self._reasons_required and not ignore.reason:
                 yield ignore.fault(f"the comment needs a reason; {_FORM}")
         yield from (ignore.unused(rules) for ignore, rules in self.unused())
+
+
+def _silenced(row: Row, allowed: Exempts) -> bool:
+    """Whether the policy lets comments ignore a finding, within the limits of the annotation evenspread.io/exempt."""
+    return allowed == Exempts.DENIALS or (allowed != Exempts.NONE and row.judged.mode is not Mode.DENY)
+
+
+def insertion(data: bytes, row: Row, allowed: Exempts) -> TextEdit | None:
+    """Add a comment above a finding of a file. None if a comment has no effect there."""
+    if row.manifest.document.json or row.waived or not _silenced(row, allowed):
+        return None
+    lines = data.split(b"\n")
+    line = lines[row.place.line - 1]
+    start = sum(len(above) + 1 for above in lines[: row.place.line - 1])
+    indent, line_end = line[: len(line) - len(line.lstrip(b" "))], b"\r\n" if line.endswith(b"\r") else b"\n"
+    comment = f"# evenspread: ignore[{row.judged.finding.rule}] reason".encode()
+    return TextEdit(start, start, indent + comment + line_end)
 
 
 def removal(data: bytes, ignore: Ignore, rules: Collection[str]) -> TextEdit:

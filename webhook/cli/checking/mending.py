@@ -3,7 +3,7 @@
 Fixes of the same field are applied in separate rounds. After each round, the files are examined again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from webhook.cli.checking.run import CheckRun, with_input_objects
 from webhook.cli.frame import Frame
 from webhook.core.json_edits import marked, without_gone
 from webhook.core.rules.frame.rule import Finding
-from webhook.manifests.editing.document_text import UneditableError
+from webhook.manifests.editing.document_text import TextEdit, UneditableError
 from webhook.manifests.editing.proven_edits import ObjectChange, Pieces, edited, in_text_order, proven, value_of
 from webhook.manifests.editing.rewriting import rewritten
 from webhook.manifests.reading.documents import InputFault
@@ -56,6 +56,21 @@ def mend(files: Iterable[File], frame: Frame, *, lowest: Level) -> Mending:
     read = [*files]
     frame = with_input_objects(frame, read)
     return Mending(tuple(_mended(file, frame, lowest, refused) for file in read), tuple(refused))
+
+
+def single_fixes(file: File, frame: Frame, wanted: Callable[[Row], bool]) -> Iterator[tuple[Row, tuple[TextEdit, ...]]]:
+    """Yield the wanted findings with a fix that can be written into the text, each with its edits."""
+    frame, content = with_input_objects(frame, [file]), [*read_manifests(file.name, file.data)]
+    for number, item in enumerate(content):
+        if not isinstance(item, Manifest):
+            continue
+        for row in filter(wanted, _fixable(item, frame, Level.AUDIT)):
+            try:
+                change = _change(number, item, file.data, value_of(item), [row])
+            except (UneditableError, LookupError):
+                continue
+            if proven(file, content, [change]):
+                yield row, change.edits
 
 
 def _mended(file: File, frame: Frame, lowest: Level, refused: list[tuple[Row, str]]) -> Mended:

@@ -66,6 +66,11 @@ class Row(Struct, frozen=True, kw_only=True):
         """Whether the policy, an annotation or a comment exempts the finding."""
         return bool(self.judged.waived)
 
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """The key of a finding, unique in a run: file, object title, rule and path."""
+        return self.manifest.file, self.manifest.title, self.judged.finding.rule, self.judged.finding.path
+
 
 class Gap(Struct, frozen=True):
     """A rule that was not evaluated, the missing fact, and the number of objects."""

@@ -46,8 +46,8 @@ def fix_files(files: Iterable[File | InputFault], frame: Frame, chosen: Levels, 
     # Examine the fixed files: a fix can reveal another finding.
     left = selected(examine_files(after, frame), chosen.shown)
     print_faults([*left.faults, *unwritten])
-    reasons = {_identity(row): reason for row, reason in mending.refused} | {
-        _identity(row): "the file was not written"
+    reasons = {row.identity: reason for row, reason in mending.refused} | {
+        row.identity: "the file was not written"
         for mended in changed
         if mended.file.name in failed
         for row in mended.rows
@@ -88,14 +88,9 @@ def _left(result: RunResult, reasons: Mapping[tuple[str, str, str, str], str], l
         elif level_of(row).rank > lowest.rank:
             reason = f"level {level_of(row)}: use --fix=all"
         else:
-            reason = f"by hand: {reasons.get(_identity(row), _UNDONE)}"
+            reason = f"by hand: {reasons.get(row.identity, _UNDONE)}"
         todo = f"; fix ({reason}): {fix(row)}" if fix(row) else ""
         yield f"{_place(row)}: left {finding.rule}: {row.manifest.title}: {message(row)}{todo}"
-
-
-def _identity(row: Row) -> tuple[str, str, str, str]:
-    """Return the key of a finding, unique in a run: file, object title, rule and path."""
-    return row.manifest.file, row.manifest.title, row.judged.finding.rule, row.judged.finding.path
 
 
 def _place(row: Row) -> str:

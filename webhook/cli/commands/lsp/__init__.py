@@ -1,0 +1,1 @@
+"""``evenspread lsp``: the language server for editors."""

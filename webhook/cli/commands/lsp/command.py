@@ -1,0 +1,50 @@
+"""``evenspread lsp``: the language server for editors."""
+
+import click
+from msgspec import structs
+
+from webhook.cli.checking.levels import Level, levels
+from webhook.cli.frame import Frame
+from webhook.cli.live_cluster import ClusterSelection
+from webhook.cli.long_runs import Progress
+from webhook.cli.options import cluster_options, review_options
+
+
+@click.command(
+    short_help="Check manifests in your editor (language server).",
+    epilog="Exit code: 0 after the editor's exit request, 1 without its shutdown request, 2 usage or configuration, "
+    "3 unreadable snapshot, 4 cluster not readable.",
+)
+@click.option("--require-reasons", is_flag=True, help="Ignore comments have no effect without a reason.")
+@click.option(
+    "--level",
+    type=click.Choice([*map(str, Level)]),
+    help="Lowest shown level. audit adds findings that the webhook only records.  [default: low; audit with --rule]",
+)
+@click.option("--stdio", is_flag=True, expose_value=False, help="Accepted, since some editors add it. No effect.")
+@cluster_options
+@review_options
+def lsp(*, require_reasons: bool, level: str | None, frame: Frame, selection: ClusterSelection) -> None:
+    """Run a language server (LSP) on standard input and output. Your editor starts it.
+
+    It shows the findings of `evenspread check FILE` while you type, with fixes and ignore comments as code actions.
+    With --snapshot or a cluster, it completes label keys of nodes, and shows the domains of a topologyKey.
+
+    The policy and the cluster are read once, at the start.
+    """
+    from webhook.cli.commands.lsp.server import create_server  # noqa: PLC0415 --help needs no extra
+
+    frame = structs.replace(frame, reasons_required=require_reasons)
+    if selection != ClusterSelection():
+        frame = _with_cluster(frame, selection)
+    shown = levels(level, None, None, named=bool(frame.rules)).shown
+    create_server(frame, shown).start_io()
+
+
+def _with_cluster(frame: Frame, selection: ClusterSelection) -> Frame:
+    from webhook.cli.cluster_source import frame_with_cluster, read_cluster  # noqa: PLC0415 not needed offline
+
+    progress = Progress()
+    known = read_cluster(selection, frame.policy, progress, as_version=frame.asked_version)
+    progress.close()
+    return frame if known is None else frame_with_cluster(known, frame)

@@ -1,0 +1,148 @@
+"""Complete label keys while typing: of nodes, and of a workload's own pods.
+
+The text is incomplete here, so the fields around the cursor come from its lines and their indentation.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from webhook.cli.commands.lsp.open_file import workloads
+from webhook.cli.frame import Frame
+from webhook.core.api.well_known import HOSTNAME, REGION, ZONE
+from webhook.core.index.nodes import NodeView
+from webhook.core.text import plural
+from webhook.core.workloads.workload import Workload
+from webhook.core.yaml_text import flow_scalar
+from webhook.manifests.reading.files import File
+
+_WORD = re.compile(r"""[^\s"',{}\[\]]*\Z""")
+_KEY = re.compile(r"""((?:- +)*)["']?([\w./-]+)["']?:(?:\s|\Z)""")
+_TOKEN = re.compile(r"""(?P<key>[\w./-]+)["']?:|(?P<open>[{\[])|(?P<close>[}\]])|(?P<next>,)""")
+_USUAL_KEYS = (ZONE, HOSTNAME, REGION)
+_OF_NODES = frozenset({"nodeSelectorTerms", "preference"})
+
+
+class Suggestion(Struct, frozen=True):
+    """A text for the word at the cursor, with its meaning."""
+
+    text: str
+    detail: str
+
+
+class Completion(Struct, frozen=True):
+    """The suggestions for the word from the character ``start`` of the line to the cursor, the best first."""
+
+    start: int
+    suggestions: tuple[Suggestion, ...] = ()
+
+
+def complete(file: File, line: int, character: int, frame: Frame) -> Completion:
+    """Complete the word at a position, both from 0."""
+    lines = file.data.decode("utf-8", "replace").split("\n")
+    before = lines[line][:character] if line < len(lines) else ""
+    word = _WORD.search(before)
+    start = word.start() if word else character
+    around = [*_fields(lines[:line], before[:start]), "", "", ""]
+    return Completion(start, tuple(_suggestions(file, line, around, frame)))
+
+
+def _suggestions(file: File, line: int, around: Sequence[str], frame: Frame) -> Iterator[Suggestion]:
+    """Yield the suggestions for a place. ``around`` has the keys of the fields around it, the innermost first."""
+    field, outer, third = around[:3]
+    is_key = field == "key" and outer == "matchExpressions"
+    if field == "topologyKey" or (is_key and third in _OF_NODES):
+        yield from _node_keys(frame)
+    elif field in {"matchLabels", "matchLabelKeys"} or outer == "matchLabels" or (is_key and third == "labelSelector"):
+        workload = _workload_at(file, line, frame)
+        labels = {} if workload is None else _labels(workload)
+        if outer == "matchLabels":
+            yield from (
+                Suggestion(flow_scalar(value), "label of the pods") for key, value in labels.items() if key == field
+            )
+        elif field == "matchLabels":
+            yield from (
+                Suggestion(f"{key}: {flow_scalar(value)}", "label of the pods") for key, value in labels.items()
+            )
+        else:
+            yield from (Suggestion(key, f"label of the pods: {value}") for key, value in labels.items())
+        if field == "matchLabelKeys" and workload is not None and workload.traits.revision:
+            yield Suggestion(workload.traits.revision, "the revision of the template")
+
+
+def _node_keys(frame: Frame) -> Iterator[Suggestion]:
+    """Yield the label keys of the nodes, those with few domains first. Without known nodes, the usual keys."""
+    view = None if frame.index is None else frame.index.nodes.view()
+    if view is None or not view.keys:
+        yield from (Suggestion(key, "well-known label of nodes") for key in _USUAL_KEYS)
+        return
+    usual = [key for key in _USUAL_KEYS if key in view.keys]
+    for key in (*usual, *sorted(view.keys.difference(usual))):
+        yield Suggestion(key, _domains(view, key))
+
+
+def _domains(view: NodeView, key: str) -> str:
+    column = view.column(key)
+    return f"{plural(len(column.values), 'domain')} on {plural(column.present.bit_count(), 'node')}"
+
+
+def _labels(workload: Workload) -> dict[str, str]:
+    return {key: value for template in workload.templates for key, value in template.template.labels.items()}
+
+
+def _workload_at(file: File, line: int, frame: Frame) -> Workload | None:
+    """The last workload that begins above a line. If the text is unreadable with this line, it is read without it."""
+    lines = file.data.split(b"\n")
+    without = b"\n".join((*lines[:line], b"", *lines[line + 1 :]))
+    for data in (file.data, without):
+        above = [
+            workload
+            for manifest, workload in workloads(File(file.name, data), frame)
+            if manifest.locate("").line <= line + 1 < manifest.document.line + manifest.document.text.count(b"\n") + 1
+        ]
+        if above:
+            return above[-1]
+    return None
+
+
+def _fields(above: Sequence[str], before: str) -> Iterator[str]:
+    """Yield the keys of the fields around a position, the innermost first.
+
+    Args:
+        above: The lines above.
+        before: The line before the position.
+    """
+    yield from (key for key in reversed(_in_line(before)) if key)
+    margin, is_item = _indent(before)
+    for line in reversed(above):
+        key, (dash, item) = _KEY.match(line.lstrip(" ")), _indent(line)
+        if key is None:
+            continue
+        column = dash + len(key[1])
+        # A list can have the same indentation as its key.
+        if column < margin or (is_item and column == margin):
+            yield key[2]
+            margin, is_item = (dash, True) if item else (column, False)
+
+
+def _indent(line: str) -> tuple[int, bool]:
+    """The column of the first character that is no space, and whether it is the dash of an item."""
+    text = line.lstrip(" ")
+    return len(line) - len(text), text.startswith("-")
+
+
+def _in_line(before: str) -> list[str]:
+    """The keys of a line's unclosed fields, the outermost first. Items of a list in brackets have none."""
+    opened, key = list[str](), ""
+    for token in _TOKEN.finditer(before):
+        if token["key"]:
+            key = token["key"]
+        elif token["open"]:
+            opened.append(key)
+            key = ""
+        elif token["close"]:
+            key = opened.pop() if opened else ""
+        else:
+            key = ""
+    return [*opened, key]

@@ -1,0 +1,168 @@
+"""The language server: the protocol around `open_file`. It decides nothing about manifests."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.workspace import TextDocument
+
+from webhook import __version__
+from webhook.cli.checking.finding_text import fix, message
+from webhook.cli.checking.levels import Level, level_of
+from webhook.cli.checking.results import Row, RunResult, print_failures
+from webhook.cli.commands.lsp.completion import Suggestion, complete
+from webhook.cli.commands.lsp.open_file import Action, actions, check_file, fix_all
+from webhook.cli.commands.lsp.ranges import Ranges
+from webhook.cli.commands.lsp.topology import topology_at
+from webhook.cli.frame import Frame
+from webhook.manifests.reading.documents import InputFault
+from webhook.manifests.reading.files import File
+
+_SOURCE = "evenspread"
+_FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.{_SOURCE}"
+_SEVERITIES = {
+    Level.HIGH: types.DiagnosticSeverity.Error,
+    Level.MEDIUM: types.DiagnosticSeverity.Warning,
+    Level.LOW: types.DiagnosticSeverity.Information,
+    Level.AUDIT: types.DiagnosticSeverity.Hint,
+}
+
+
+def create_server(frame: Frame, shown: Level) -> LanguageServer:
+    """Create the server. Start it with ``start_io``."""
+    # Editors send the whole text. pygls would apply parts of it by Python's line ends, and the protocol has fewer.
+    server = LanguageServer(_SOURCE, __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
+    session = _Session(server, frame, shown)
+    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(partial(session.open))
+    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(partial(session.change))
+    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(partial(session.close))
+    kinds = types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix, _FIX_ALL])
+    server.feature(types.TEXT_DOCUMENT_CODE_ACTION, kinds)(partial(session.code_actions))
+    server.feature(types.TEXT_DOCUMENT_HOVER)(partial(session.hover))
+    triggers = types.CompletionOptions(trigger_characters=[" ", "/", "."])
+    server.feature(types.TEXT_DOCUMENT_COMPLETION, triggers)(partial(session.complete))
+    return server
+
+
+class _Session:
+    """The open files of an editor."""
+
+    def __init__(self, server: LanguageServer, frame: Frame, shown: Level) -> None:
+        self._server, self._frame, self._shown = server, frame, shown
+
+    def open(self, params: types.DidOpenTextDocumentParams) -> None:
+        self._publish(params.text_document.uri)
+
+    def change(self, params: types.DidChangeTextDocumentParams) -> None:
+        self._publish(params.text_document.uri)
+
+    def close(self, params: types.DidCloseTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
+
+    def code_actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+        document = self._document(params.text_document.uri)
+        only, file = params.context.only or (), _file(document)
+        if _FIX_ALL in only or types.CodeActionKind.SourceFixAll in only:
+            whole = fix_all(file, self._frame)
+            return [] if whole is None else [_code_action(whole, document, params)]
+        if only and types.CodeActionKind.QuickFix not in only:
+            return []
+        first, last = params.range.start.line + 1, params.range.end.line + 1
+        rows = [row for row in self._check(document).rows if first <= row.place.line <= last]
+        return [_code_action(action, document, params) for action in actions(file, self._frame, rows)]
+
+    def hover(self, params: types.HoverParams) -> types.Hover | None:
+        document, line = self._document(params.text_document.uri), params.position.line
+        ranges = _ranges(document)
+        found = topology_at(_file(document), line, ranges.character(params.position), self._frame)
+        if found is None:
+            return None
+        place, text = found
+        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text), ranges.of_place(place))
+
+    def complete(self, params: types.CompletionParams) -> list[types.CompletionItem]:
+        document, line = self._document(params.text_document.uri), params.position.line
+        ranges = _ranges(document)
+        character = ranges.character(params.position)
+        completion = complete(_file(document), line, character, self._frame)
+        word = ranges.between(line, completion.start, character)
+        return [_item(number, each, word) for number, each in enumerate(completion.suggestions)]
+
+    def _publish(self, uri: str) -> None:
+        document = self._document(uri)
+        result = self._check(document)
+        print_failures(result.failures)
+        self._server.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(
+                uri=uri, version=document.version, diagnostics=[*_diagnostics(document, result)]
+            )
+        )
+
+    def _check(self, document: TextDocument) -> RunResult:
+        return check_file(_file(document), self._frame, self._shown)
+
+    def _document(self, uri: str) -> TextDocument:
+        return self._server.workspace.get_text_document(uri)
+
+
+def _file(document: TextDocument) -> File:
+    return File(document.path, document.source.encode("utf-8", "replace"))
+
+
+def _ranges(document: TextDocument) -> Ranges:
+    return Ranges(document.source, document.position_codec)
+
+
+def _diagnostics(document: TextDocument, result: RunResult) -> Iterator[types.Diagnostic]:
+    ranges = _ranges(document)
+    yield from (_diagnostic_of_fault(fault, ranges) for fault in result.faults)
+    yield from (_diagnostic(row, ranges) for row in result.rows)
+
+
+def _diagnostic(row: Row, ranges: Ranges) -> types.Diagnostic:
+    return types.Diagnostic(
+        range=ranges.of_place(row.place),
+        message=message(row) + (f"\nfix: {fix(row)}" if fix(row) else ""),
+        severity=_SEVERITIES[level_of(row)],
+        code=row.judged.finding.rule,
+        code_description=types.CodeDescription(row.url),
+        source=_SOURCE,
+    )
+
+
+def _diagnostic_of_fault(fault: InputFault, ranges: Ranges) -> types.Diagnostic:
+    severity = types.DiagnosticSeverity.Error if fault.fatal else types.DiagnosticSeverity.Information
+    return types.Diagnostic(range=ranges.of_fault(fault), message=fault.message, severity=severity, source=_SOURCE)
+
+
+def _item(number: int, suggestion: Suggestion, word: types.Range) -> types.CompletionItem:
+    return types.CompletionItem(
+        label=suggestion.text,
+        kind=types.CompletionItemKind.Value,
+        detail=suggestion.detail,
+        sort_text=f"{number:04}",
+        filter_text=suggestion.text,
+        text_edit=types.TextEdit(word, suggestion.text),
+    )
+
+
+def _code_action(action: Action, document: TextDocument, params: types.CodeActionParams) -> types.CodeAction:
+    ranges = _ranges(document)
+    edits = [ranges.of_edit(edit) for edit in action.edits]
+    versioned = types.OptionalVersionedTextDocumentIdentifier(uri=document.uri, version=document.version)
+    row = action.row
+    return types.CodeAction(
+        title=action.title,
+        kind=types.CodeActionKind.QuickFix if row is not None else _FIX_ALL,
+        diagnostics=None
+        if row is None
+        else [
+            shown
+            for shown in params.context.diagnostics
+            if (shown.code, shown.range) == (row.judged.finding.rule, ranges.of_place(row.place))
+        ],
+        is_preferred=True if action.is_fix else None,
+        edit=types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(versioned, edits)]),
+    )
