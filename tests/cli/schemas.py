@@ -8,9 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from webhook.answers import audited, document, explained, planned, scanned, simulated
+from webhook.answers import audited, document, explained, fleet, planned, scanned, simulated
 from webhook.answers.audited import FindingEntry, HiddenEntry, SkippedRule, StateEntry
 from webhook.answers.explained import Explained
+from webhook.answers.fleet import FleetCluster, FleetWorkload, UnreadCluster
 from webhook.answers.planned import PlanDocument
 from webhook.answers.scanned import NamedWorkload, WorkloadDocument, WorkloadList
 from webhook.answers.simulated import Simulated
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = {"explain": Explained, "simulate": Simulated, "plan": PlanDocument}
 SKEW = (NamedWorkload, PublishedSkew)
 CHECK = (FindingEntry, HiddenEntry, SkippedRule)
-AUDIT = (FindingEntry, SkippedRule, *StateEntry.__args__)
+AUDIT = (FindingEntry, SkippedRule, *StateEntry.__args__, FleetCluster, UnreadCluster, FleetWorkload)
 OF_CONSOLE = {"overview": Overview, "workloads": WorkloadList, "workload": WorkloadDocument, "whatIf": Simulated}
 PUBLISHED = ROOT / "docs" / "answers.schema.json"
 CONSOLE = ROOT / "webhook" / "console" / "api.schema.json"
@@ -41,7 +42,7 @@ def _types(*modules):
 
 _COMPLETE = _types(scanned, scan_values, shown)  # every field is written, also one with its default
 # Other types are of the core: what their docstrings say is for its readers.
-_DESCRIBED = _types(audited, document, explained, planned, simulated) | _COMPLETE
+_DESCRIBED = _types(audited, document, explained, fleet, planned, simulated) | _COMPLETE
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 

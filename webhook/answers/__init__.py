@@ -2,6 +2,7 @@
 
 audited      `evenspread check` and `evenspread audit`
 explained    `evenspread explain`
+fleet        `evenspread audit` of several clusters
 planned      `evenspread plan`
 scanned      `evenspread skew`, and the console
 simulated    `evenspread simulate`

@@ -33,7 +33,13 @@ class RuleEntry(Document, frozen=True, kw_only=True):
     page: str | UnsetType = UNSET
 
 
-class FindingEntry(Document, frozen=True, kw_only=True):
+class _InCluster(Document, frozen=True, kw_only=True):
+    """An entry about one cluster. ``cluster`` is absent in a run with a single cluster."""
+
+    cluster: str | UnsetType = UNSET
+
+
+class FindingEntry(_InCluster, frozen=True, kw_only=True):
     """A finding.
 
     Attributes:
@@ -67,7 +73,7 @@ class HiddenEntry(Document, frozen=True):
     hidden: Count
 
 
-class SkippedRule(Document, frozen=True):
+class SkippedRule(_InCluster, frozen=True):
     """A rule, the missing fact that prevented its evaluation, and the number of affected objects."""
 
     rule: str
@@ -75,7 +81,7 @@ class SkippedRule(Document, frozen=True):
     objects: Count
 
 
-class _PendingEntry(Document, frozen=True):
+class _PendingEntry(_InCluster, frozen=True):
     """A workload's Pending pods by cause, the oldest pod's creation time and the smallest fix (empty if unknown)."""
 
     rule: Literal["pending-pods"]
@@ -90,9 +96,10 @@ class _SkewEntry(PublishedSkew, frozen=True):
 
     rule: Literal["actual-skew"]
     workload: str
+    cluster: str | UnsetType = UNSET
 
 
-class _DefaultsEntry(Document, frozen=True):
+class _DefaultsEntry(_InCluster, frozen=True):
     """A workload without constraints: how many configured defaults it would get, and its running pods without them."""
 
     rule: Literal["defaults-to-inject"]
@@ -101,7 +108,7 @@ class _DefaultsEntry(Document, frozen=True):
     lacking: Count
 
 
-class _ZoneLossEntry(Document, frozen=True, kw_only=True):
+class _ZoneLossEntry(_InCluster, frozen=True, kw_only=True):
     """The pods without a node after the failure of a zone, for a workload. Without ``workload``, for all workloads."""
 
     rule: Literal["zone-loss-strands-pods"]
@@ -132,7 +139,7 @@ def state_entries(scan: ClusterScan) -> Iterator[StateEntry]:
             )
         for skew in workload.skews:
             if skew.above:
-                yield with_fields_of(skew_document(skew), _SkewEntry, rule="actual-skew", workload=title)
+                yield with_fields_of(skew_document(skew), _SkewEntry, rule="actual-skew", workload=title, cluster=UNSET)
         if count := workload.would_inject:
             yield _DefaultsEntry(
                 rule="defaults-to-inject", workload=title, would_inject=count, lacking=workload.lacking
@@ -144,4 +151,4 @@ def state_entries(scan: ClusterScan) -> Iterator[StateEntry]:
 
 
 def _zone_loss(loss: ZoneLoss, workload: str | UnsetType) -> _ZoneLossEntry:
-    return with_fields_of(loss, _ZoneLossEntry, rule="zone-loss-strands-pods", workload=workload)
+    return with_fields_of(loss, _ZoneLossEntry, rule="zone-loss-strands-pods", workload=workload, cluster=UNSET)

@@ -148,8 +148,13 @@ def current_cluster_options(command: Callable[..., object]) -> Callable[..., obj
     return cluster_options(named, f"{_CURRENT_HELP}  [default]")
 
 
-def cluster_options(command: Callable[..., object], cluster_help: str = _CURRENT_HELP) -> Callable[..., object]:
-    """Add --snapshot, --cluster, --kubeconfig, --context and --as, as the parameter ``selection``."""
+def cluster_options(
+    command: Callable[..., object], cluster_help: str = _CURRENT_HELP, *, repeatable: bool = False
+) -> Callable[..., object]:
+    """Add --snapshot, --cluster, --kubeconfig, --context and --as, as the parameter ``selection``.
+
+    With ``repeatable``, the command line gives several contexts. The caller of the returned command passes one of them.
+    """
 
     @functools.wraps(command)
     def named(
@@ -169,7 +174,10 @@ def cluster_options(command: Callable[..., object], cluster_help: str = _CURRENT
         return command(selection=selection, **rest)
 
     cluster_option = click.option("--cluster", is_flag=True, help=cluster_help)
-    return _with((_SNAPSHOT, cluster_option, *_LIVE_CLUSTER), named)
+    more = " Repeat it for more clusters." if repeatable else ""
+    context_help = f"Read the cluster of this context.{more}"
+    context_option = click.option("--context", metavar="NAME", multiple=repeatable, help=context_help)
+    return _with((_SNAPSHOT, cluster_option, _KUBECONFIG, context_option, _AS_USER), named)
 
 
 def _with(options: Iterable[Callable[[_Command], _Command]], command: _Command) -> _Command:
@@ -224,16 +232,14 @@ _SNAPSHOT = click.option(
     help="Read the cluster from a file: a snapshot, or output of kubectl (JSON, YAML).",
 )
 
-_LIVE_CLUSTER = (
-    click.option(
-        "--kubeconfig",
-        metavar="FILE",
-        type=click.Path(),
-        help="Read the cluster of this kubeconfig.  [default: the same as kubectl]",
-    ),
-    click.option("--context", metavar="NAME", help="Read the cluster of this context."),
-    click.option("--as", "user", metavar="USER", help="Read as this user (impersonation)."),
+_KUBECONFIG = click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    type=click.Path(),
+    help="Read the cluster of this kubeconfig.  [default: the same as kubectl]",
 )
+
+_AS_USER = click.option("--as", "user", metavar="USER", help="Read as this user (impersonation).")
 
 _NEVER = "never"
 _RESULTS = (

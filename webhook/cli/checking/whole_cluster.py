@@ -87,12 +87,19 @@ def _scanned(manifest: Manifest, frame: Frame, within: ScanContext, run: CheckRu
 
 def _stated_header(files: Sequence[File | InputFault]) -> Header | None:
     """The header of the first snapshot among the files. None for other input."""
-    for file in files:
-        if isinstance(file, File):
-            header = read_header(file.data.partition(b"\n")[0])
-            if header is not None:
-                return header
-    return None
+    return next((header for file in files if (header := _header(file)) is not None), None)
+
+
+def _header(file: File | InputFault) -> Header | None:
+    if isinstance(file, InputFault):
+        return None
+    end = file.data.find(b"\n")
+    return read_header(file.data if end < 0 else file.data[:end])
+
+
+def is_snapshot(file: File | InputFault) -> bool:
+    """Whether the file is a snapshot, which holds a whole cluster."""
+    return _header(file) is not None
 
 
 def stated_version(files: Sequence[File | InputFault]) -> KubernetesVersion | None:

@@ -1,10 +1,11 @@
 """The output formats of findings: a module with a ``render`` function for each, imported when needed."""
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Protocol, cast
 
+from webhook.cli.checking.fleet import Fleet, combined
 from webhook.cli.checking.results import RunResult
 from webhook.cli.terminal import disarm
 from webhook.report.documents import ReportApi
@@ -35,3 +36,12 @@ def renderer(name: str, report_api: str, *, verbose: bool = False) -> Render:
     if name in {"text", "junit"}:
         return lambda result, *, color: map(disarm, render(result, color=color))
     return cast("Render", render)
+
+
+def fleet_renderer(name: str, report_api: str) -> Callable[[Fleet], Iterator[str]]:
+    """The render function of a format for several clusters. JSON and YAML compare them, others list all findings."""
+    if name in {"json", "yaml"}:
+        module = importlib.import_module(f"{__name__}.json")
+        return partial(module.render_fleet, output=name)
+    render = renderer(name, report_api)
+    return lambda fleet: render(combined(fleet), color=False)

@@ -3,26 +3,45 @@
 The fields of the entries are a stable interface.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from webhook.answers.audited import CheckedObject, FindingEntry, HiddenEntry, SkippedRule, StateEntry, state_entries
 from webhook.cli.checking.finding_text import file_text, fix, message
+from webhook.cli.checking.fleet import ClusterAudit, Fleet
 from webhook.cli.checking.results import Row, RunResult
 from webhook.core.yaml_text import block
+
+_Entry = FindingEntry | HiddenEntry | SkippedRule | StateEntry
 
 
 def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
     """Render an entry on each line, for readable diffs of two runs."""
-    lines = ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in _entries(result))
-    yield f"[\n{lines}\n]\n" if lines else "[]\n"
+    yield _lines(_entries(result))
 
 
 def render_yaml(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 as above
     """Render the same entries as the JSON format, but as YAML."""
     yield block(as_values(result))
+
+
+def render_fleet(fleet: Fleet, output: str) -> Iterator[str]:
+    """Render several clusters as JSON or YAML: the comparison, then the entries of each cluster with its name."""
+    entries = chain(fleet.clusters, fleet.workloads, *(_of_cluster(audit) for audit in fleet.audits))
+    yield block(msgspec.to_builtins([*entries])) if output == "yaml" else _lines(entries)
+
+
+def _of_cluster(audit: ClusterAudit) -> Iterator[_Entry]:
+    for entry in _entries(audit.result) if audit.result is not None else ():
+        yield structs.replace(entry, cluster=audit.name)
+
+
+def _lines(entries: Iterable[object]) -> str:
+    lines = ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in entries)
+    return f"[\n{lines}\n]\n" if lines else "[]\n"
 
 
 def as_values(result: RunResult) -> list[dict[str, object]]:
@@ -31,7 +50,7 @@ def as_values(result: RunResult) -> list[dict[str, object]]:
     return values
 
 
-def _entries(result: RunResult) -> Iterator[FindingEntry | HiddenEntry | SkippedRule | StateEntry]:
+def _entries(result: RunResult) -> Iterator[_Entry]:
     yield from map(_finding, result.rows)
     yield from (HiddenEntry(rule=entry.rule, level=entry.level, hidden=entry.count) for entry in result.hidden)
     yield from (SkippedRule(rule=gap.rule, not_evaluated=gap.missing, objects=gap.objects) for gap in result.gaps)

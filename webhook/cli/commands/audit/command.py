@@ -1,28 +1,31 @@
 """``evenspread audit``: check a whole cluster, live or from a file."""
 
 import sys
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterable
+from itertools import chain
 
 import click
 from msgspec import structs
 
+from webhook.cli.checking.fleet import ClusterAudit, compared
 from webhook.cli.checking.levels import exit_code
-from webhook.cli.checking.results import print_failures
+from webhook.cli.checking.results import RunResult, print_failures
 from webhook.cli.checking.whole_cluster import examine_cluster, stated_moment, stated_version
 from webhook.cli.color import has_color
-from webhook.cli.formats import renderer
+from webhook.cli.commands.audit.inputs import ClusterInput, Content, Settings, cluster_inputs, settings_options
+from webhook.cli.exit_codes import CommandError, Exit
+from webhook.cli.formats import fleet_renderer, renderer
 from webhook.cli.frame import Frame
-from webhook.cli.live_cluster import ClusterSelection
 from webhook.cli.long_runs import Progress, collect_rarely
-from webhook.cli.options import ResultOptions, cluster_options, result_options, review_options
+from webhook.cli.options import ResultOptions, result_options
 from webhook.cli.terminal import disarm, print_faults, print_message, print_results
-from webhook.core.text import listed
-from webhook.manifests.reading.documents import InputFault
-from webhook.manifests.reading.files import File, read_files
+from webhook.core.text import listed, one_line
+from webhook.manifests.reading.files import File
 
 _HTML = "html"
+_OF_ONE_CLUSTER = frozenset({_HTML, "report"})
 _MAX_FILES = 3  # named on the page
+_MAX_ERROR_CHARS = 400  # five lines of a usual terminal
 
 
 @click.command(
@@ -33,15 +36,14 @@ _MAX_FILES = 3  # named on the page
 @click.argument("files", nargs=-1, metavar="[FILE|-]...")
 @result_options(_HTML)
 @click.option("--summary", is_flag=True, help="In text, print only the summary.")
-@cluster_options
-@partial(review_options, namespace_help="Check only this namespace. Also the namespace of objects without one.")
+@settings_options
 def audit(
     *,
     files: tuple[str, ...],
     results: ResultOptions,
     summary: bool,
-    frame: Frame,
-    selection: ClusterSelection,
+    contexts: tuple[str, ...],
+    settings: Settings,
 ) -> None:
     """Check all workloads of a cluster. The page starts with a summary. Each finding follows.
 
@@ -50,60 +52,90 @@ def audit(
       kubectl get nodes,namespaces,deployments,statefulsets,daemonsets,cronjobs,pods -A -o json | evenspread audit -
 
     --cluster, --kubeconfig and --context select a live cluster. audit reads it with get and list. FILE is a snapshot or
-    output of kubectl, also compressed (.gz), or - for the standard input.
+    output of kubectl, also compressed (.gz), or - for the standard input. Several contexts or snapshots are compared.
 
     audit checks the pods of a controller once, in the controller. With --ceiling deny, the summary shows which
     workloads a webhook would deny. -o html writes the console's overview as a single page.
     """
     collect_rarely()
     progress = Progress()
-    if selection.live and files:
-        raise click.UsageError("files and a live cluster exclude each other: remove one of them")
-    if sys.stdin.isatty() and not (files or selection.live or selection.snapshot):
-        raise click.UsageError("add --cluster, or FILE (- for the standard input)")
-    read = _read_live(selection, frame, progress) if selection.live else _read_files(files, selection)
-    result = examine_cluster(read, structs.replace(frame, cluster_version=stated_version(read)), progress=progress)
+    clusters = cluster_inputs(files, contexts, settings, progress)
+    first, second = next(clusters), next(clusters, None)
+    if second is None:
+        code = _audit_one(first, results, progress, summary=summary)
+    else:
+        code = _audit_fleet(chain((first, second), clusters), results, progress, summary=summary)
+    click.get_current_context().exit(code)
+
+
+def _audit_one(cluster: ClusterInput, results: ResultOptions, progress: Progress, *, summary: bool) -> Exit:
+    frame, content = cluster.open()
+    result = _examined(frame, content, progress)
     progress.close()
     print_faults(result.faults)
     if results.output == _HTML:
         from webhook.cli.console_sources import page  # noqa: PLC0415 other formats do without
 
-        print_results(page(result, frame.policy, _source(read), stated_moment(read)))
+        print_results(page(result, frame.policy, _source(content), stated_moment(content)))
     elif results.output == "text":
         from webhook.cli.commands.audit.page import render  # noqa: PLC0415 other formats do without
 
         paged = render(
-            result,
-            color=has_color(sys.stdout),
-            findings=not summary,
-            places=not selection.live,
-            verbose=results.verbose,
+            result, color=has_color(sys.stdout), findings=not summary, places=not cluster.live, verbose=results.verbose
         )
         print_results(map(disarm, paged))
     else:
         print_results(renderer(results.output, results.report_api)(result, color=False))
     print_failures(result.failures)
-    click.get_current_context().exit(exit_code(result, results.fail_on))
+    return exit_code(result, results.fail_on)
 
 
-def _read_files(files: tuple[str, ...], selection: ClusterSelection) -> Sequence[File | InputFault]:
-    named = (*files, selection.snapshot) if selection.snapshot else files
-    return [*read_files(named or ("-",), unpack=True)]
+def _audit_fleet(
+    clusters: Iterable[ClusterInput], results: ResultOptions, progress: Progress, *, summary: bool
+) -> Exit:
+    if results.output in _OF_ONE_CLUSTER:
+        raise click.UsageError(f"-o {results.output} shows a single cluster: run audit for each")
+    fleet = compared(_audited(cluster, progress) for cluster in clusters)
+    progress.close()
+    for audit in fleet.audits:
+        if audit.result is not None:
+            print_faults(audit.result.faults)
+    if results.output == "text":
+        from webhook.cli.commands.audit.fleet_page import render  # noqa: PLC0415 other formats do without
+
+        paged = render(fleet, color=has_color(sys.stdout), findings=not summary, verbose=results.verbose)
+        print_results(map(disarm, paged))
+    else:
+        print_results(fleet_renderer(results.output, results.report_api)(fleet))
+    print_failures([failure for audit in fleet.audits if audit.result for failure in audit.result.failures])
+    return fleet.exit_code(results.fail_on)
 
 
-def _source(read: Sequence[File | InputFault]) -> str:
+def _audited(cluster: ClusterInput, progress: Progress) -> ClusterAudit:
+    """Audit a cluster of the fleet. An unreadable cluster costs only its own results, and is named on stderr."""
+    try:
+        frame, content = cluster.open()
+        result = _examined(frame, content, progress)
+    except CommandError as error:
+        why = _reason(str(error), cluster.name)
+        print_message(f"evenspread: {cluster.name}: {why}")
+        first = one_line(why.partition("\n")[0], _MAX_ERROR_CHARS)
+        return ClusterAudit(name=cluster.name, error=first, code=Exit(error.code))
+    # The comparison needs no index, the largest part of the memory.
+    return ClusterAudit(name=cluster.name, result=structs.replace(result, index=None))
+
+
+def _reason(error: str, name: str) -> str:
+    """The error without the cluster's name."""
+    for source in ("the input", name, f"cluster {name}", f"cluster {name} cannot be read"):
+        error = error.removeprefix(f"{source}: ")
+    return error
+
+
+def _examined(frame: Frame, content: Content, progress: Progress) -> RunResult:
+    return examine_cluster(content, structs.replace(frame, cluster_version=stated_version(content)), progress=progress)
+
+
+def _source(content: Content) -> str:
     """The names of the audited files, as shown on the page."""
-    return listed([file.name for file in read if isinstance(file, File)], _MAX_FILES)
-
-
-def _read_live(selection: ClusterSelection, frame: Frame, progress: Progress) -> Sequence[File | InputFault]:
-    """Read a live cluster as a snapshot. So an audit has the same findings for a cluster and its snapshot."""
-    from webhook.cli.live_cluster import open_cluster, reading  # noqa: PLC0415 offline work does without
-    from webhook.snapshot.capture import capture  # noqa: PLC0415 as above
-
-    live = open_cluster(selection)
-    with reading():
-        taken = capture(live, frame.policy, progress)
-    for line in taken.missing:
-        print_message(f"{live.source}: note: {line}")
-    return [File(live.source, b"".join(taken.lines()))]
+    return listed([file.name for file in content if isinstance(file, File)], _MAX_FILES)

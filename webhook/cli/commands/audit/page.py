@@ -168,12 +168,17 @@ def _findings(rows: Sequence[Row], paint: Paint, *, places: bool) -> Iterator[st
     for (_, title, _), own in sorted(grouped.items(), key=lambda entry: (_badness(entry[1]), entry[0])):
         place = f"  {one_line(own[0].manifest.file)}:{own[0].place.line}" if places else ""
         yield f"\n{paint(title, BOLD)}{paint(place, DIM)}\n"
-        for row in sorted(own, key=lambda row: _SEVERITIES.index(row.severity)):
-            severity = paint(f"{row.severity:6}", COLORS[row.severity])
-            mode = "" if row.judged.mode in _VISIBLE_MODES else paint(" (audit only)", DIM)
-            yield f"  {severity}  {row.judged.finding.rule}{mode}: {message(row)}\n"
-            if fix(row):
-                yield f"          {paint('fix:', GREEN)} {fix(row)}\n"
+        for row in sorted(own, key=lambda row: row.severity.rank):
+            yield from finding_lines(row, paint)
+
+
+def finding_lines(row: Row, paint: Paint) -> Iterator[str]:
+    """Render a finding below the name of its workload."""
+    severity = paint(f"{row.severity:6}", COLORS[row.severity])
+    mode = "" if row.judged.mode in _VISIBLE_MODES else paint(" (audit only)", DIM)
+    yield f"  {severity}  {row.judged.finding.rule}{mode}: {message(row)}\n"
+    if fix(row):
+        yield f"          {paint('fix:', GREEN)} {fix(row)}\n"
 
 
 def pod_tables(scan: ClusterScan, paint: Paint) -> Iterator[str]:

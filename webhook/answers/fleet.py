@@ -1,0 +1,80 @@
+"""The entries of ``audit -o json`` about several clusters: each cluster, and each workload in all of them."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import UNSET, UnsetType
+
+from webhook.answers.document import Document
+from webhook.core.scan.scanned import Count, PendingCause
+
+
+class SeverityCounts(Document, frozen=True, kw_only=True):
+    """The number of findings by severity, without exempted ones."""
+
+    high: Count
+    medium: Count
+    low: Count
+
+
+class FleetCluster(Document, frozen=True, kw_only=True):
+    """A cluster of the fleet.
+
+    Attributes:
+        cluster: The kubeconfig's context, or the name of the file.
+        error: Why it is incomplete. Absent if it was read completely.
+        workloads: The number of checked workloads.
+        would_deny: Workloads that a webhook with ceiling deny would deny.
+        pending: Pending pods by cause.
+        above_max_skew: Workloads with a skew above their maxSkew.
+    """
+
+    rule: Literal["fleet-cluster"]
+    cluster: str
+    error: str | UnsetType = UNSET
+    nodes: Count
+    pods: Count
+    workloads: Count
+    findings: SeverityCounts
+    would_deny: Count
+    pending: Mapping[PendingCause, Count]
+    above_max_skew: Count
+
+
+class UnreadCluster(Document, frozen=True, kw_only=True):
+    """A cluster that could not be read, and the error."""
+
+    rule: Literal["fleet-cluster"]
+    cluster: str
+    error: str
+
+
+class WorkloadInCluster(Document, frozen=True, kw_only=True):
+    """A workload in one of the clusters.
+
+    Attributes:
+        rules: The rules with a finding that is not exempted.
+        pending: Pending pods by cause.
+        above_max_skew: The number of its constraints with a skew above maxSkew.
+    """
+
+    cluster: str
+    findings: SeverityCounts
+    rules: tuple[str, ...]
+    pending: Mapping[PendingCause, Count]
+    above_max_skew: Count
+
+
+class FleetWorkload(Document, frozen=True, kw_only=True):
+    """The workloads with the same kind, namespace and name in all clusters. Without a fault anywhere, it has no entry.
+
+    Attributes:
+        workload: As in ``Deployment shop/web``.
+        differs: Whether two clusters have it with findings of different rules.
+        clusters: The clusters that have it.
+    """
+
+    rule: Literal["fleet-workload"]
+    workload: str
+    differs: bool
+    clusters: tuple[WorkloadInCluster, ...]

@@ -1,0 +1,151 @@
+"""The text page of ``evenspread audit`` about several clusters: totals, the same workloads side by side, findings."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from webhook.answers.fleet import FleetCluster, FleetWorkload, UnreadCluster, WorkloadInCluster
+from webhook.cli.checking.finding_text import fix, message
+from webhook.cli.checking.fleet import Fleet
+from webhook.cli.checking.results import Row
+from webhook.cli.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.commands.audit.page import finding_lines
+from webhook.cli.formats.text import gap_lines
+from webhook.cli.layout import table_lines
+from webhook.core.text import listed, one_line, plural
+
+_MAX_COLUMNS = 8  # clusters side by side, the worst; -o json has all
+_MAX_ROWS = 20  # workloads, so that people read the whole table
+_MAX_NAMES = 8  # clusters of a finding
+_NAME = 60  # characters of a workload's name, and
+_CLUSTER = 32  # of a cluster's
+_ENDINGS = (".gz", ".jsonl", ".json", ".yaml", ".yml")
+
+
+def render(fleet: Fleet, *, color: bool, findings: bool = True, verbose: bool = False) -> Iterator[str]:
+    """Render the summary, then the ``findings``. ``verbose`` lists skipped rules."""
+    paint = Paint(color=color)
+    names = _short_names([cluster.cluster for cluster in fleet.clusters])
+    yield from _clusters(fleet, names, paint)
+    yield from _workloads(fleet, names, paint)
+    if findings:
+        yield from _findings(fleet, names, paint)
+    yield from _gaps(fleet, names, paint, verbose=verbose)
+
+
+def _short_names(names: Sequence[str]) -> dict[str, str]:
+    """The names of the files without folder and ending, if these still differ."""
+    short = list[str]()
+    for name in names:
+        stem = PurePath(name).name
+        for ending in _ENDINGS:
+            stem = stem.removesuffix(ending)
+        short.append(one_line(stem, _CLUSTER))
+    return dict(zip(names, short if len({*short}) == len(names) else [one_line(name) for name in names], strict=True))
+
+
+def _clusters(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[str]:
+    read = [cluster for cluster in fleet.clusters if isinstance(cluster, FleetCluster)]
+    unread = [cluster for cluster in fleet.clusters if isinstance(cluster, UnreadCluster)]
+    suffix = f", {len(unread):,} not read" if unread else ""
+    yield f"{paint(plural(len(fleet.clusters), 'cluster'), BOLD)}{paint(suffix, RED)}\n\n"
+    if read:
+        head = (
+            "CLUSTERS",
+            "NODES",
+            "PODS",
+            "WORKLOADS",
+            "HIGH",
+            "MEDIUM",
+            "LOW",
+            "WOULD DENY",
+            "PENDING",
+            "ABOVE MAXSKEW",
+        )
+        yield from _table(head, [(names[cluster.cluster], *_figures(cluster)) for cluster in read], paint)
+    for cluster in read:
+        if cluster.error:
+            yield paint(f"{names[cluster.cluster]} is incomplete: {cluster.error}", RED) + "\n"
+    for each in unread:
+        yield paint(f"{names[each.cluster]} was not read: {one_line(each.error, 400)}", RED) + "\n"
+
+
+def _figures(cluster: FleetCluster) -> tuple[str, ...]:
+    found = cluster.findings
+    numbers = (cluster.nodes, cluster.pods, cluster.workloads, found.high, found.medium, found.low, cluster.would_deny)
+    return *(f"{number:,}" for number in numbers), f"{sum(cluster.pending.values()):,}", f"{cluster.above_max_skew:,}"
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], paint: Paint) -> Iterator[str]:
+    first, *lines = table_lines([head, *rows])
+    yield paint(first.rstrip(), BOLD) + "\n"
+    yield from (f"{line.rstrip()}\n" for line in lines)
+
+
+def _workloads(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[str]:
+    """Yield the table of faulty workloads with a column for each cluster."""
+    columns = [cluster.cluster for cluster in fleet.clusters if isinstance(cluster, FleetCluster)]
+    if not columns:
+        return
+    if not fleet.workloads:
+        yield f"\n{paint('no findings', GREEN)}\n"
+        return
+    shown = columns[:_MAX_COLUMNS]
+    head = ("WORST WORKLOADS: high/medium/low", *(names[cluster] for cluster in shown))
+    yield "\n"
+    yield from _table(head, [_row(workload, shown) for workload in fleet.workloads[:_MAX_ROWS]], paint)
+    hidden = [
+        *([plural(len(fleet.workloads) - _MAX_ROWS, "workload")] if len(fleet.workloads) > _MAX_ROWS else ()),
+        *([plural(len(columns) - _MAX_COLUMNS, "cluster")] if len(columns) > _MAX_COLUMNS else ()),
+    ]
+    if hidden:
+        yield paint(f"and {' and '.join(hidden)} more; -o json has all", DIM) + "\n"
+    if differing := sum(workload.differs for workload in fleet.workloads):
+        verb = "breaks" if differing == 1 else "break"
+        text = f"{plural(differing, 'workload')} {verb} different rules in different clusters"
+        yield paint(text, YELLOW) + "\n"
+
+
+def _row(workload: FleetWorkload, clusters: Sequence[str]) -> tuple[str, ...]:
+    states = {state.cluster: state for state in workload.clusters}
+    return one_line(workload.workload, _NAME), *(_cell(states.get(cluster)) for cluster in clusters)
+
+
+def _cell(state: WorkloadInCluster | None) -> str:
+    if state is None:
+        return "-"
+    parts = [f"{state.findings.high:,}/{state.findings.medium:,}/{state.findings.low:,}"]
+    if pending := sum(state.pending.values()):
+        parts.append(f"{pending:,} Pending")
+    if state.above_max_skew:
+        parts.append("above maxSkew")
+    return ", ".join(parts)
+
+
+def _findings(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[str]:
+    """Yield each finding under its workload, once for all clusters with the same message."""
+    grouped = defaultdict[str, defaultdict[tuple[str, ...], dict[str, Row]]](lambda: defaultdict(dict))
+    for audit in fleet.audits:
+        for row in audit.result.rows if audit.result is not None else ():
+            if not row.waived:
+                key = (row.judged.finding.rule, row.judged.mode, message(row), fix(row))
+                grouped[row.manifest.title][key][names[audit.name]] = row
+    if grouped:
+        yield f"\n{paint('FINDINGS', BOLD)}\n"
+    for workload in fleet.workloads:
+        if own := grouped.get(workload.workload):
+            yield f"\n{paint(one_line(workload.workload), BOLD)}\n"
+            for clusters in sorted(own.values(), key=lambda rows: next(iter(rows.values())).severity.rank):
+                yield from finding_lines(next(iter(clusters.values())), paint)
+                yield paint(f"          in: {listed([*clusters], _MAX_NAMES)}", DIM) + "\n"
+
+
+def _gaps(fleet: Fleet, names: dict[str, str], paint: Paint, *, verbose: bool) -> Iterator[str]:
+    """Yield the rules without an evaluation, once for all clusters with the same line."""
+    lines = defaultdict[str, list[str]](list)
+    for audit in fleet.audits:
+        for line in gap_lines(audit.result, verbose=verbose) if audit.result is not None else ():
+            lines[line].append(names[audit.name])
+    if lines:
+        yield f"\n{paint('NOT EVALUATED', BOLD)}\n"
+        yield from (paint(f"{listed(clusters, _MAX_NAMES)}: {line}", DIM) + "\n" for line, clusters in lines.items())
