@@ -17,8 +17,8 @@ from webhook.answers.scanned import NamedWorkload, WorkloadDocument, WorkloadLis
 from webhook.answers.simulated import Simulated
 from webhook.console import shown
 from webhook.console.shown import Overview
-from webhook.core.scan import scanned as scan_values
-from webhook.core.scan.scanned import PublishedSkew
+from webhook.core.scan import scan_results as scan_values
+from webhook.core.scan.scan_results import PublishedSkew
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = {"explain": Explained, "simulate": Simulated, "plan": PlanDocument}

@@ -5,7 +5,7 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import Finding, Severity
-from webhook.core.scan.scanned import (
+from webhook.core.scan.scan_results import (
     ActualSkew,
     ClusterScan,
     Origin,

@@ -13,7 +13,7 @@ from webhook.console.shown import Health
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.budget import Reason
 from webhook.core.rules.frame.rule import NotEvaluated
-from webhook.core.scan.scanned import PendingCause, PendingPod, ScanFailure, ScanGap, SmallestFix
+from webhook.core.scan.scan_results import PendingCause, PendingPod, ScanFailure, ScanGap, SmallestFix
 
 ADDRESS = "/workload?kind=Deployment&namespace={}&name={}"
 LEDGER_ROW = (

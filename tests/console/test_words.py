@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.console.words import age, duration, instant, short_names, written
-from webhook.core.scan.scanned import Stranded
+from webhook.core.scan.scan_results import Stranded
 
 
 @pytest.mark.parametrize(

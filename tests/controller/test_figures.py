@@ -10,7 +10,7 @@ from webhook.controller.publisher import FinishedScan
 from webhook.controller.scan_inputs import ScanSettings
 from webhook.core.api.spread_group import GroupMeta, SpreadGroup
 from webhook.core.groups.status.forms import DatedCondition, Distribution, GroupWithStatus, SpreadGroupStatus, Unguarded
-from webhook.core.scan.scanned import ClusterScan, PendingCause, Stranded, ZoneLoss
+from webhook.core.scan.scan_results import ClusterScan, PendingCause, Stranded, ZoneLoss
 from webhook.report.documents import ReportApi
 
 

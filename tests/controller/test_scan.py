@@ -23,7 +23,7 @@ from webhook.controller.scan_inputs import check_age
 from webhook.controller.workload_lister import WorkloadLister
 from webhook.core.api.types import TypeMeta
 from webhook.core.policy.policy import Policy
-from webhook.core.scan.scanned import PendingCause, ScanFailure
+from webhook.core.scan.scan_results import PendingCause, ScanFailure
 
 EXAMPLE = Path(workload_lister.__file__).parents[1] / "example" / "cluster.jsonl"
 WRONG = {**HARD, "labelSelector": {"matchLabels": {"app": "other"}}}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report.test_documents import judged
 
-from webhook.core.scan.scanned import ActualSkew, Origin, PendingCause, PendingPod, ScannedWorkload, SmallestFix
+from webhook.core.scan.scan_results import ActualSkew, Origin, PendingCause, PendingPod, ScannedWorkload, SmallestFix
 from webhook.report.documents import ReportApi, digest, report
 from webhook.report.scanned import event, notices, report_content
 

@@ -9,7 +9,7 @@ from webhook.answers.document import Document, with_fields_of
 from webhook.answers.scanned import skew_document
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Severity
-from webhook.core.scan.scanned import ClusterScan, Count, PendingCause, PublishedSkew, Stranded, ZoneLoss
+from webhook.core.scan.scan_results import ClusterScan, Count, PendingCause, PublishedSkew, Stranded, ZoneLoss
 
 
 class CheckedObject(Document, frozen=True):

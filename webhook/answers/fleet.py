@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from webhook.answers.document import Document
-from webhook.core.scan.scanned import Count, PendingCause
+from webhook.core.scan.scan_results import Count, PendingCause
 
 
 class SeverityCounts(Document, frozen=True, kw_only=True):

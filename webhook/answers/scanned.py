@@ -10,7 +10,7 @@ from webhook.answers.document import Document, with_fields_of
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import Severity
-from webhook.core.scan.scanned import (
+from webhook.core.scan.scan_results import (
     ActualSkew,
     ClusterScan,
     Count,

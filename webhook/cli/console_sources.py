@@ -34,7 +34,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.readers import decode_or_none
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.group_members import GroupInput, every_group, group_status, selector_of
-from webhook.core.scan.scanned import ClusterScan
+from webhook.core.scan.scan_results import ClusterScan
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File, read_files
 

@@ -18,7 +18,7 @@ from webhook.console.rendering import HERE, render
 from webhook.console.shown import Overview, Shown, Source
 from webhook.console.what_if import MOST_NODES, MOST_REPLICAS, NoAnswer, Simulator, WhatIfChange, outcome, read_change
 from webhook.core.groups.status.forms import status_json
-from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
+from webhook.core.scan.scan_results import ClusterScan, ScannedWorkload
 
 _HEADERS = {
     # Browsers load from this server only, run only our script files, and refuse frames.

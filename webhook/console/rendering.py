@@ -16,7 +16,7 @@ from webhook.console.pages.summary import wrongs
 from webhook.console.pages.workload import workload_page
 from webhook.console.shown import Shown
 from webhook.console.words import instant, written
-from webhook.core.scan.scanned import ClusterScan
+from webhook.core.scan.scan_results import ClusterScan
 from webhook.core.text import one_line
 
 HERE = Path(__file__).parent

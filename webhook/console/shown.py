@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, field
 
 from webhook.answers.scanned import ScanDocument
 from webhook.core.groups.status.forms import GroupWithStatus
-from webhook.core.scan.scanned import ClusterScan, Count, Published
+from webhook.core.scan.scan_results import ClusterScan, Count, Published
 
 
 class Health(Published, frozen=True, kw_only=True):

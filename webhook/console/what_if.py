@@ -24,7 +24,7 @@ from msgspec import UNSET, Struct
 from webhook.answers.simulated import Simulated
 from webhook.console.query import number
 from webhook.core.decoders import decoder_of
-from webhook.core.scan.scanned import ScannedWorkload
+from webhook.core.scan.scan_results import ScannedWorkload
 from webhook.core.text import one_line
 from webhook.core.what_if.events import LabelledNodes, WhatIf
 

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from webhook.controller.groups import GroupReconciler
 from webhook.controller.scan import Scanner
 from webhook.core.api.spread_group import CONDITIONS
-from webhook.core.scan.scanned import ActualSkew, ClusterScan, PendingCause, ScannedWorkload
+from webhook.core.scan.scan_results import ActualSkew, ClusterScan, PendingCause, ScannedWorkload
 from webhook.metrics import ClusterFigures
 from webhook.report.documents import ReportApi
 from webhook.report.scanned import is_broken

@@ -15,7 +15,7 @@ from webhook.controller.updates import Updates
 from webhook.controller.workload_lister import ObjectName, UnreadNames, is_among
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.cluster_scan import cluster_scan
-from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
+from webhook.core.scan.scan_results import ClusterScan, ScannedWorkload
 from webhook.core.workloads.kinds import group_kind
 from webhook.logs import exception_fields
 from webhook.report.scanned import notices, report_content

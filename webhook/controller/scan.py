@@ -36,7 +36,7 @@ from webhook.core.index.objects import ApiObject
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.known_workloads import key_of_object
 from webhook.core.scan.scan_context import ObjectKey
-from webhook.core.scan.scanned import ScannedWorkload
+from webhook.core.scan.scan_results import ScannedWorkload
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.core.text import plural
 from webhook.logs import bounded, exception_fields

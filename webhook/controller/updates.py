@@ -19,7 +19,7 @@ from webhook.core.index.objects import ApiObject
 from webhook.core.scan.facts import Changes
 from webhook.core.scan.known_workloads import KnownWorkloads, key_of_object
 from webhook.core.scan.scan_context import ObjectKey, ScanContext
-from webhook.core.scan.scanned import ScannedWorkload
+from webhook.core.scan.scan_results import ScannedWorkload
 
 # An update writes events at its end. One busy namespace must not delay them.
 _READ_SECONDS = 3.0

@@ -20,7 +20,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.scan.actual_skew import ownership_text
-from webhook.core.scan.scanned import ActualSkew, Origin, PendingCause, PendingPod, ScannedWorkload
+from webhook.core.scan.scan_results import ActualSkew, Origin, PendingCause, PendingPod, ScannedWorkload
 from webhook.core.text import one_line, plural
 from webhook.report.documents import ReportContent, ReportResult
 

@@ -18,7 +18,7 @@ from webhook.core.policy.policy import Annotations, Mode
 from webhook.core.scan import smallest_fix, waiting_pods, workload_scan
 from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.scan_context import scan_context
-from webhook.core.scan.scanned import PendingCause, PendingPod, Stranded
+from webhook.core.scan.scan_results import PendingCause, PendingPod, Stranded
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.core.scheduler.profile import SchedulerProfile
 from webhook.core.workloads.custom_kinds import CONSTRAINTS, EmbeddedKind

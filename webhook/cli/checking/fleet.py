@@ -11,7 +11,7 @@ from webhook.cli.checking.results import Gap, Row, RunResult
 from webhook.cli.exit_codes import Exit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Severity
-from webhook.core.scan.scanned import ClusterScan, PendingCause, ScannedWorkload
+from webhook.core.scan.scan_results import ClusterScan, PendingCause, ScannedWorkload
 from webhook.core.text import one_line, plural
 from webhook.manifests.reading.documents import InputFault
 

@@ -10,7 +10,7 @@ from webhook.cli.terminal import print_message
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import Severity
-from webhook.core.scan.scanned import ClusterScan
+from webhook.core.scan.scan_results import ClusterScan
 from webhook.core.text import one_line
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.manifest import FieldPosition, Manifest

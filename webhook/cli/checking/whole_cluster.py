@@ -15,7 +15,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_or_none
 from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.scan_context import ObjectKey, Representatives, ScanContext, key_of, scan_context
-from webhook.core.scan.scanned import ScannedWorkload
+from webhook.core.scan.scan_results import ScannedWorkload
 from webhook.core.scan.workload_scan import REVIEW, scan_object
 from webhook.core.workloads.kind_fields import has_template
 from webhook.manifests.reading.documents import InputFault

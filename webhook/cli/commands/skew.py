@@ -23,7 +23,7 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.context import Context
 from webhook.core.scan.actual_skew import domain_text, workload_skews
 from webhook.core.scan.scan_context import Representatives, ScanContext, key_of, scan_context, stands_for
-from webhook.core.scan.scanned import ActualSkew, Origin
+from webhook.core.scan.scan_results import ActualSkew, Origin
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kind_fields import has_template

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from webhook.cli.checking.results import RunResult
 from webhook.core.review.judging import JudgedFinding
-from webhook.core.scan.scanned import ScannedWorkload
+from webhook.core.scan.scan_results import ScannedWorkload
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.workload import namespace_of
 from webhook.core.yaml_text import block_lines

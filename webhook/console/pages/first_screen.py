@@ -8,7 +8,7 @@ from msgspec import Struct
 from webhook.console.pages.summary import above_text, excess, summary, worst_loss, wrongs
 from webhook.console.shown import Health, Shown
 from webhook.console.words import age, duration, instant, short_names, written
-from webhook.core.scan.scanned import ClusterScan, PendingCause, ZoneLoss
+from webhook.core.scan.scan_results import ClusterScan, PendingCause, ZoneLoss
 from webhook.core.text import one_line, plural
 
 MOST_WORST = 10  # as many as fit on a screen

@@ -11,7 +11,7 @@ from webhook.console.query import Query
 from webhook.console.shown import Shown
 from webhook.console.words import instant, short_names
 from webhook.core.api.well_known import ZONE
-from webhook.core.scan.scanned import ActualSkew, ClusterScan, ScannedWorkload
+from webhook.core.scan.scan_results import ActualSkew, ClusterScan, ScannedWorkload
 from webhook.core.text import one_line, plural
 
 # Limits for a readable, small page in a cluster with thousands of workloads and domains.

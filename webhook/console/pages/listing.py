@@ -10,7 +10,7 @@ from webhook.console.pages.summary import counted_findings, excess, summary, wor
 from webhook.console.query import Only, Query, Sort, address
 from webhook.console.shown import Shown
 from webhook.console.words import instant
-from webhook.core.scan.scanned import ClusterScan, PendingCause, ScannedWorkload
+from webhook.core.scan.scan_results import ClusterScan, PendingCause, ScannedWorkload
 from webhook.core.text import plural
 
 PAGE = 50  # rows: a screen or two

@@ -13,7 +13,7 @@ from webhook.core.api.well_known import ZONE
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.scan.actual_skew import ownership_text
-from webhook.core.scan.scanned import ActualSkew, PendingCause, ScannedWorkload, SmallestFix, ZoneLoss
+from webhook.core.scan.scan_results import ActualSkew, PendingCause, ScannedWorkload, SmallestFix, ZoneLoss
 from webhook.core.text import constraint_name, one_line, plural
 
 _TOLD = frozenset({Mode.WARN, Mode.DENY})

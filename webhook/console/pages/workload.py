@@ -18,7 +18,7 @@ from webhook.console.shown import Shown
 from webhook.console.words import age, instant
 from webhook.core.policy.policy import Mode
 from webhook.core.scan.actual_skew import ownership_text
-from webhook.core.scan.scanned import ActualSkew, ClusterScan, Origin, PendingCause, PendingPod, ScannedWorkload
+from webhook.core.scan.scan_results import ActualSkew, ClusterScan, Origin, PendingCause, PendingPod, ScannedWorkload
 from webhook.core.text import constraint_name, one_line, plural
 
 _MOST_DOMAINS = 40  # a table of about a screen

@@ -21,7 +21,7 @@ from webhook.core.index.owners import owner_selector
 from webhook.core.index.pods import Counts
 from webhook.core.pods_to_create.next_pod import NextPod
 from webhook.core.scan.scan_context import ScanContext, next_pods, stands_for
-from webhook.core.scan.scanned import ActualSkew, Origin
+from webhook.core.scan.scan_results import ActualSkew, Origin
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts
 from webhook.core.scheduler.plugins.spread_constraints import Constraint

@@ -7,7 +7,7 @@ from webhook.core.api.selectors import EVERYTHING
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.scan.scan_context import ScanContext
-from webhook.core.scan.scanned import ClusterScan, PendingCause, ScanGap, ScannedWorkload
+from webhook.core.scan.scan_results import ClusterScan, PendingCause, ScanGap, ScannedWorkload
 from webhook.core.scan.zone_losses import total_losses
 
 

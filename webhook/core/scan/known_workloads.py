@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from webhook.core.scan.facts import Facts, Outdated, Recording, Topic
 from webhook.core.scan.scan_context import ObjectKey, ScanContext, key_of
-from webhook.core.scan.scanned import ScannedWorkload
+from webhook.core.scan.scan_results import ScannedWorkload
 from webhook.core.workloads.reading import read_meta, stated_type
 
 # So few workloads are scanned at once after a change of the whole cluster. More wait for `KnownWorkloads.due`.

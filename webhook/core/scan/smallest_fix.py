@@ -15,7 +15,7 @@ from webhook.core.json_edits import Edit, applied, value_at
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.scan.scan_context import ObjectKey, key_of
-from webhook.core.scan.scanned import SmallestFix
+from webhook.core.scan.scan_results import SmallestFix
 from webhook.core.text import one_line
 from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_text import block_lines, plain

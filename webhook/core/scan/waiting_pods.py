@@ -11,7 +11,7 @@ from webhook.core.context import Context
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.pods_to_create.next_pod import problem_of
 from webhook.core.policy.policy import Policy
-from webhook.core.scan.scanned import PendingCause, PendingPod
+from webhook.core.scan.scan_results import PendingCause, PendingPod
 from webhook.core.what_if.pods_to_explain import is_foreign
 
 # Different pods of one workload to explain. Most pods of a template are equal and share one answer.

@@ -22,7 +22,7 @@ from webhook.core.review.examination import examine
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.scan.actual_skew import actual_skews, has_standing_pods, own_pods
 from webhook.core.scan.scan_context import ObjectKey, ScanContext, key_of, next_pods, stands_for, to_inject
-from webhook.core.scan.scanned import ActualSkew, ScanFailure, ScannedWorkload, SmallestFix
+from webhook.core.scan.scan_results import ActualSkew, ScanFailure, ScannedWorkload, SmallestFix
 from webhook.core.scan.smallest_fix import fix_by_defaults, fix_for_findings, fix_for_pending
 from webhook.core.scan.waiting_pods import WaitingPods, waiting_pods
 from webhook.core.scan.zone_losses import zone_losses

@@ -19,7 +19,7 @@ from webhook.core.placement.placement_verdict import Effort
 from webhook.core.pods_to_create.missing_pods import missing_pods
 from webhook.core.pods_to_create.next_pod import NextPod
 from webhook.core.scan.scan_context import FailingZone, ScanContext
-from webhook.core.scan.scanned import Stranded, ZoneLoss
+from webhook.core.scan.scan_results import Stranded, ZoneLoss
 from webhook.core.scheduler.cycle import decide
 from webhook.core.what_if.evictions import is_evicted
 from webhook.core.workloads.workload import Workload, selector_of

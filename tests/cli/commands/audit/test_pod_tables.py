@@ -9,7 +9,7 @@ from manifest import workload
 
 from webhook.cli.color import Paint
 from webhook.cli.commands.audit.page import pod_tables
-from webhook.core.scan.scanned import ClusterScan, PendingCause, ScannedWorkload, SmallestFix, Stranded, ZoneLoss
+from webhook.core.scan.scan_results import ClusterScan, PendingCause, ScannedWorkload, SmallestFix, Stranded, ZoneLoss
 
 HARD, SOFT = "zone hard 1 app=web", "hostname soft 1 app=web"
 SINCE = "2026-11-20T10:00:00Z"

@@ -13,7 +13,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.scan.actual_skew import domain_text
-from webhook.core.scan.scanned import ClusterScan, PendingCause, ScannedWorkload
+from webhook.core.scan.scan_results import ClusterScan, PendingCause, ScannedWorkload
 from webhook.core.text import one_line, plural
 
 _MAX_KINDS = 8  # in a line, and

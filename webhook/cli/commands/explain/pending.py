@@ -15,7 +15,7 @@ from webhook.core.explain.explanation import explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
 from webhook.core.pods_to_create.next_pod import problem_of
-from webhook.core.scan.scanned import PendingCause
+from webhook.core.scan.scan_results import PendingCause
 from webhook.core.scan.waiting_pods import pending_cause
 from webhook.core.text import one_line, plural
 from webhook.core.what_if.pods_to_explain import pod_to_explain

@@ -6,7 +6,7 @@ from webhook.cli.commands.lsp.open_file import workloads
 from webhook.cli.frame import Frame
 from webhook.core.scan.actual_skew import workload_skews
 from webhook.core.scan.scan_context import scan_context
-from webhook.core.scan.scanned import ActualSkew
+from webhook.core.scan.scan_results import ActualSkew
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.workload import Workload
 from webhook.manifests.reading.files import File
