@@ -62,6 +62,14 @@ def test_an_action_is_pinned_by_hash_and_a_command_is_ours(job, step):
     assert job["runs-on"]
 
 
+def test_the_action_pastes_no_input_into_a_script():
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    steps = action["runs"]["steps"]
+    assert [step["name"] for step in steps if "${{" in step["run"]] == []
+    given = {text for step in steps for text in step.get("env", {}).values()}
+    assert given == {f"${{{{ inputs.{name} }}}}" for name in action["inputs"]}
+
+
 def test_every_script_of_the_release_is_called():
     called = {ROOT / path for path in re.findall(r"release/\w+\.sh", TEXT + (ROOT / "Makefile").read_text())}
     assert called == set(SCRIPTS)
