@@ -1,7 +1,7 @@
-"""From the chart before to this one, back again, and out, while somebody writes workloads and the webhook fails closed.
+"""From an older chart to this one, back again, and out, while somebody writes workloads and the webhook fails closed.
 
 tests/testdata/chart-before-controller.tgz is charts/evenspread as of 44d7865: without a controller, with a Secret of
-the user's, and without a template that checks names.
+the user's, and without a template that checks names. chart-0.1.0.tgz is the chart of the first release.
 """
 
 import base64
@@ -20,7 +20,7 @@ from certs.authority import issue_authority, issue_leaf
 
 NAMESPACE = "upgraded"
 RELEASE = "evenspread"
-BEFORE = pathlib.Path(__file__).parents[1] / "testdata" / "chart-before-controller.tgz"
+CHARTS = pathlib.Path(__file__).parents[1] / "testdata"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 VALIDATING = f"{GROUP}/validatingwebhookconfigurations"
 VALUES = (
@@ -36,21 +36,22 @@ def _helm(plane, pod_addresses_are_local, tmp_path_factory):
     return Helm(plane, NAMESPACE, tmp_path_factory.mktemp("helm"))
 
 
-@pytest.fixture(name="release", scope="module")
-def _release(plane, helm, tmp_path_factory):
-    """The chart before, as it was installed."""
+@pytest.fixture(name="release", scope="module", params=["chart-before-controller.tgz", "chart-0.1.0.tgz"])
+def _release(request, plane, helm, tmp_path_factory):
+    """An older chart, as it was installed."""
     plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     plane.api.request("POST", SECRETS, certificate())
     kubelet = Kubelet(plane, NAMESPACE, tmp_path_factory.mktemp("upgraded"))
     try:
         with kubelet.at_work():
-            installed = helm("install", RELEASE, *VALUES, *WAIT, chart=BEFORE)
+            installed = helm("install", RELEASE, *VALUES, *WAIT, chart=CHARTS / request.param)
         assert (installed.returncode, quiet(installed.stderr)) == (0, "")
         yield kubelet
     finally:
         kubelet.stop()
         helm("uninstall", RELEASE)
         plane.api.send("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+        eventually(lambda: plane.api.send("GET", f"/api/v1/namespaces/{NAMESPACE}").status == 404)
 
 
 def certificate():
