@@ -33,30 +33,30 @@ _COUNTERS = {
     "admission_errors": ("Reviews that failed because of a bug.",),
     "connections_ended": (
         (
-            "Connections ended or refused, by reason: made-room (full table, for a new connection), over-share (source "
-            "has half of the table), refused (no room), body-bytes (its memory went to another body), buffers (too "
+            "Connections ended or refused, by reason: made-room (table full, closed for a new one), over-share (source "
+            "has half of the table), refused (table full), body-bytes (memory needed for another body), buffers (too "
             "many large buffers), late (slow peer), left (peer disconnected first)."
         ),
         *("port", "reason"),
     ),
-    "certificate_faults": ("Certificate files that could not be served. The last good pair stays in use.",),
+    "certificate_faults": ("Certificate files that could not be served. The previous certificate stays in use.",),
     "fallbacks": ("Pods whose hard constraints were softened, or would be.", "mode"),
     "injections": ("Pods that got constraints, or would get them.", "mode"),
     "deliveries": (
-        "Deployments and StatefulSets on the mutating route, by the delivery of their SpreadGroup's plan.",
+        "Deployments and StatefulSets sent to /mutate, by the delivery of their SpreadGroup's plan.",
         "outcome",
     ),
     "feasibility": (
         "Dry runs of pods, by verdict (fits, does-not-fit, unknown) and cause.",
         *("verdict", "cause"),
     ),
-    "injections_skipped": ("Pods on the mutating route without a patch, by reason.", "reason"),
+    "injections_skipped": ("Pods sent to /mutate that got no patch, by reason.", "reason"),
     "costly_reviews": (
         "Objects that are costly to check: judged, too-costly (time ran out), busy or crowded (no free process).",
         "outcome",
     ),
     "admission_refusals": (
-        "Requests refused with a 4xx status. Reviews not read (408, 413, 429) count too, and get tooLarge's answer.",
+        "Requests refused with a 4xx status, and unread reviews (408, 413, 429), answered according to tooLarge.",
         "status",
     ),
 }
@@ -72,7 +72,7 @@ _FIGURES = {
     "events": (CounterMetricFamily, "events", "Watch events."),
     "age": (
         *(GaugeMetricFamily, "age_seconds"),
-        "Seconds since the index last had the API server's state. 0 while a watch is open.",
+        "Seconds since the index last matched the API server. 0 while a watch is open.",
     ),
     "synced": (GaugeMetricFamily, "synced", "1 after the first complete list of the resource, else 0."),
 }
@@ -121,8 +121,8 @@ class Metrics:
         self.config_valid.set(1)
         self._waits = Histogram(
             "evenspread_arrival_wait_seconds",
-            "Waits of reviews for the pod's owner or namespace (arrived, gave-up), or for the first lists of the "
-            "cluster (listed, not-listed).",
+            "Seconds that reviews wait for the pod's owner or namespace (arrived, gave-up), or for the first lists of "
+            "the cluster (listed, not-listed).",
             ["outcome"],
             buckets=_WAIT_SECONDS,
             registry=registry,
@@ -161,7 +161,7 @@ class Metrics:
     def _request_durations(self) -> Metric:
         durations = HistogramMetricFamily(
             "evenspread_admission_duration_seconds",
-            "Time from the head of the request to the answer.",
+            "Time from the request's headers to the response.",
             labels=["route"],
         )
         limits = (*map(str, _SECONDS), "+Inf")

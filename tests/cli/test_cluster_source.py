@@ -107,7 +107,7 @@ class TestALiveCluster:
         assert found.index.lacks("pods", "nodes") == "nodes: 403 Forbidden"
         assert found.missing == (
             "nodes: 403 Forbidden: rules about nodes and domains are not evaluated",
-            "horizontalpodautoscalers: 403 Forbidden: replicas are those of the workload, not the autoscaler's maximum",
+            "horizontalpodautoscalers: 403 Forbidden: rules use the workload's replicas, not the autoscaler's maximum",
         )
         assert capsys.readouterr().err.splitlines() == [f"cluster x: note: {line}" for line in found.missing]
 

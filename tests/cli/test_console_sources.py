@@ -124,7 +124,7 @@ def test_a_group_that_fails_by_a_bug_hides_no_other(tmp_path, monkeypatch):
     found = {each.group.meta.name: each.status for each in looked_at(tmp_path, group(caps=[]), other)}
     assert found["other"].condition("Planned").status == "True"
     assert {(each.status, each.message) for each in found["cache"].conditions} == {
-        ("Unknown", "not evaluated: failed by a bug: IndexError")
+        ("Unknown", "not evaluated: failed because of a bug: IndexError")
     }
 
 

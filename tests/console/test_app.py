@@ -59,7 +59,7 @@ def test_what_is_not_there_is_said(browse):
     client = browse(EVERYTHING)
     page = client.get("/workload?name=nix")
     assert page.status_code == 404
-    assert "It may have been deleted, or the address is mistyped." in page.text
+    assert "The object may have been deleted, or the address is mistyped." in page.text
     assert client.get("/api/v1/nix").json == {"error": "404 Not Found"}
     assert client.get("/static/../app.py").status_code == 404
     assert client.post("/").status_code == 405

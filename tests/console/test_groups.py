@@ -46,7 +46,7 @@ def console(browse, *groups):
 def test_those_with_a_broken_cap_come_first(browse):
     page = read(console(browse, group(held(), "fine"), group(broken(), "worse")).get("/groups"))
     assert page.rows == [
-        "Group There is a plan All pods fit No order gets stuck Every cap holds All workloads have the fields",
+        "Group There is a plan All pods fit No order gets stuck Every cap holds All workloads have the plan's fields",
         "worse in shop yes yes yes no no",
         "fine in shop yes yes yes yes no",
     ]
@@ -62,7 +62,7 @@ def test_a_group_shows_its_caps_its_plan_and_its_fields(browse):
     assert "SpreadGroup in shop · 3 shards of 2 pods" in text
     assert "What is wrong" not in text
     assert "At most 2 pods in a zone Pods in each domain a 1 b 1 c 0 maxSkew 2 would not keep the cap: of" in text
-    assert "of 6 pods in 3 zones, 3 could land in one." in text
+    assert "of 6 pods in 3 zones, 3 could be in one." in text
     assert "No order gets stuck yes: zones do not affect one another, and each has room for its own pods" in text
     assert page.rows[-3:] == ["redis-0 ● ● no", "redis-1 ● no ●", "redis-2 no ● ●"]
     assert "StatefulSet redis-0 YAML spec: template: spec: topologySpreadConstraints: - " in text
@@ -74,7 +74,7 @@ def test_a_broken_cap_shows_what_would_repair_it(browse):
     text = " ".join(page.texts["content"].split())
     assert "What is wrong 1 node has up to 2 pods, at most 1; zone a 3 pods, at most 2" in text
     assert "redis-2-0 a b at most 2 in a zone" in page.rows
-    assert "3 pods without these fields: redis-0-0, redis-1-0, redis-2-0" in text
+    assert "3 pods without the plan's fields: redis-0-0, redis-1-0, redis-2-0" in text
 
 
 def test_names_are_text_and_lists_are_cut(browse):
@@ -90,7 +90,7 @@ def test_names_are_text_and_lists_are_cut(browse):
     assert not any(each in answer.text for each in ("<b>0", "<i>", "<script>"))
     assert answer.text.count("<details>") == 20
     assert "The status of the SpreadGroup lists the fields of 70 more workloads." in page.texts["content"]
-    assert "700 pods without these fields: <i> …" in page.texts["content"]
+    assert "700 pods without the plan's fields: <i> …" in page.texts["content"]
 
 
 @pytest.mark.parametrize("address", ["/group", "/group?namespace=shop&name=nobody", "/group?name=redis"])

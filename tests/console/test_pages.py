@@ -27,7 +27,7 @@ def test_the_first_screen(browse):
     page = read(browse(EVERYTHING).get("/"))
     assert page.texts["seen"] == "snapshot prod.jsonl · as of 20 Nov 2026 09:00 UTC"
     assert page.texts["zone-loss"] == (
-        "If one zone fails 6 pods stay Pending if it is eu-1c Pods that stay Pending if this zone fails "
+        "If one zone fails 6 pods stay Pending if eu-1c fails Pods that stay Pending if this zone fails "
         "zone unreachable deleted a 0 0 b 2 to 5 0 c 6 4"
     )
     assert page.texts["pending"] == "Pending because of spread 2 pods the oldest for 43 min: payments/ledger-1"
@@ -45,7 +45,7 @@ def test_the_first_screen(browse):
 def test_where_nothing_is_wrong_it_says_so(browse):
     page = read(browse(shown(FINE, zones=(loss("a"), loss("b")))).get("/"))
     assert page.texts["nothing"] == "Nothing is wrong. 1 workload checked, and all are spread as declared."
-    assert page.texts["zone-loss"].startswith("If one zone fails 0 pods stay Pending whichever it is")
+    assert page.texts["zone-loss"].startswith("If one zone fails 0 pods stay Pending whichever zone fails")
     assert page.texts["pending"] == "Pending because of spread 0 pods no pod is Pending"
 
 
@@ -137,9 +137,8 @@ def test_a_workload_explains_each_constraint(browse):
     assert "Spread by zone DoNotSchedule · maxSkew 1 · declared in its template · counts pods with app=web" in text
     assert "Skew 1 of 1 allowed" in text
     assert page.rows[:3] == ["eu-1a 2", "eu-1b 2", "eu-1c 1"]
-    assert (
-        "The emptiest domain has 1, so a domain takes at most 2 pods (the red line). Further pods stay Pending." in text
-    )
+    limit = "The emptiest domain has 1 pod, so a domain takes at most 2 pods (the red line)."
+    assert f"{limit} Further pods stay Pending." in text
     assert "ledger-1 its spread constraints 43 min" in page.rows
     assert "and 1 pod more" in text
     assert "eu-1c 1 or more not known" in page.rows
@@ -151,7 +150,7 @@ def test_a_workload_explains_each_constraint(browse):
     [
         pytest.param(
             spread("a=3 b=0", when="ScheduleAnyway"),
-            "The emptiest domain has 0. kube-scheduler prefers emptier domains, but also places pods above 1",
+            "The emptiest domain has 0 pods. kube-scheduler prefers emptier domains, but also places pods above 1",
             id="a soft one",
         ),
         pytest.param(
@@ -176,17 +175,17 @@ def test_a_workload_explains_each_constraint(browse):
         ),
         pytest.param(
             spread("n1=2 n2=1", key=HOSTNAME, empty=4998, global_minimum=0),
-            "n1 2 n2 1 and 4,998 domains without pods The emptiest domain has 0, so a domain takes at most 1 pod",
+            "n1 2 n2 1 and 4,998 domains without pods The emptiest domain has 0 pods, so a domain takes at most 1 pod",
             id="very many, most of them empty",
         ),
         pytest.param(
             spread("", key=HOSTNAME, empty=120, global_minimum=0, skew=0),
-            "Skew 0 of 1 allowed Pods in each domain 120 domains without pods The emptiest domain has 0",
+            "Skew 0 of 1 allowed Pods in each domain 120 domains without pods The emptiest domain has 0 pods",
             id="very many, all of them empty",
         ),
         pytest.param(
             spread("n1=1 n2=1", key=HOSTNAME, empty=118, min_domains=10, global_minimum=0),
-            "The emptiest domain has 0, so a domain takes at most 1 pod",
+            "The emptiest domain has 0 pods, so a domain takes at most 1 pod",
             id="empty ones are as many as minDomains asks for",
         ),
     ],

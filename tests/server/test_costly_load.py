@@ -115,7 +115,7 @@ def test_a_costly_object_gets_the_answer_of_an_ordinary_one(server):
 def test_it_is_ready_once_a_process_is(tmp_path):
     with serving("--snapshot", snapshot(tmp_path), "--config", strict(tmp_path)) as running:
         status, text = running.get("/readyz")
-        assert (status == 503) is ("costly objects: waiting for the first process" in text)
+        assert (status == 503) is ("costly objects: waiting for the first review process" in text)
         eventually(lambda: running.get("/readyz")[0] == 200)
         assert not asked(running, [creation(RACK, LARGE)])[0][0]
         counts = {each: running.metric(f'evenspread_costly_reviews_total{{outcome="{each}"}}') for each in OUTCOMES}

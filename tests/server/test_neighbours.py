@@ -88,7 +88,7 @@ def test_many_neighbours_cannot_either(server, trust, stack):
     assert asked(server, trust, "127.0.0.1")
     assert asked(server, trust, "127.0.0.10"), "a new API server"
     assert ends(server, "made-room") > 50
-    full = [json.loads(line) for line in server.lines if '"the port is full: ' in line]
+    full = [json.loads(line) for line in server.lines if '"the port has reached its connection limit: ' in line]
     assert 1 <= len(full) <= 3, "one line in ten seconds, however many come"
     assert full[0]["port"] == "admission"
 

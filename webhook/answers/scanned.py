@@ -59,7 +59,7 @@ class WorkloadDocument(PublishedWorkload, frozen=True, kw_only=True):
 class ScanDocument(PublishedScan, frozen=True, kw_only=True):
     """A whole cluster."""
 
-    workloads: Annotated[tuple[WorkloadDocument, ...], Meta(description="The worst, at most ten.")]
+    workloads: Annotated[tuple[WorkloadDocument, ...], Meta(description="The worst workloads, at most ten.")]
 
 
 class WorkloadList(Document, frozen=True):

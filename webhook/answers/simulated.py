@@ -258,7 +258,7 @@ def verdict_text(joint: JointVerdict) -> str:
     bad = sum(placed.verdict is PlacementVerdict.NO_FIT for placed in joint.each)
     stuck = sum(placed.verdict is PlacementVerdict.STUCK for placed in joint.each)
     parts = [f"{bad:,} do{'es' * (bad == 1)} not fit"] * bool(bad) + [f"{stuck:,} can get stuck"] * bool(stuck)
-    return f"{_who(joint)}: {' and '.join(parts) or 'no workload is known not to fit'}, each simulated alone"
+    return f"{_who(joint)}: {' and '.join(parts) or 'no problem found'}, each simulated alone"
 
 
 def placed_pods_text(placed: PlacedPods, *, settled: bool = False, several: bool = False) -> str:

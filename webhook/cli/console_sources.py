@@ -80,7 +80,8 @@ def _status(observed: GroupInput, within: Context) -> SpreadGroupStatus:
     try:
         return group_status(group, observed.older, observed.pods, before, within)
     except Exception as error:  # noqa: BLE001 a bug on one group must not hide the others
-        return unevaluated_status(f"failed by a bug: {type(error).__name__}", group.generation, before, within.now)
+        text = f"failed because of a bug: {type(error).__name__}"
+        return unevaluated_status(text, group.generation, before, within.now)
 
 
 def _selected_pods(read: Sequence[File | InputFault], index: ReadOnlyIndex) -> Iterator[Pod]:

@@ -216,7 +216,7 @@ _LOOKING = (
         type=RULE_ID,
         metavar="ID",
         multiple=True,
-        help="Report only this rule. Repeat it for more rules.",
+        help="Report only this rule. Repeat --rule for more rules.",
     ),
     click.option(
         "--ceiling",
@@ -255,13 +255,13 @@ _RESULTS = (
         type=click.Choice([*map(str, Level), _NEVER]),
         default=str(Level.HIGH),
         show_default=True,
-        help="Lowest level with exit code 1.",
+        help="Lowest level of findings with exit code 1.",
     ),
     click.option(
         "-v",
         "--verbose",
         is_flag=True,
-        help="Name all files with the same note. In text output, also list the rules that were not evaluated.",
+        help="List all files of a repeated note. In text output, also list the rules that were not evaluated.",
     ),
 )
 

@@ -35,7 +35,7 @@ def ca_options(command: _Command) -> _Command:
             type=duration(_SHORTEST),
             default=LEAF_LIFE,
             metavar="DURATION",
-            help="Lifetime of certificates of that CA. They are renewed after two thirds. [default: 168h]",
+            help="Lifetime of certificates from evenspread's CA. Renewed after two thirds. [default: 168h]",
         ),
         option(
             "--ca-duration",

@@ -24,7 +24,7 @@ _LOST: Mapping[str, str] = {
     "pods": "rules about running pods are not evaluated",
     "namespaces": "the ceiling and overrides ignore namespace labels",
     "services": "defaults get no selectors from Services",
-    "horizontalpodautoscalers": "replicas are those of the workload, not the autoscaler's maximum",
+    "horizontalpodautoscalers": "rules use the workload's replicas, not the autoscaler's maximum",
 }
 
 

@@ -213,13 +213,13 @@ def _refuse_strangers(hosts: frozenset[str]) -> Response | None:
     name = request.host.rpartition(":")[0] if request.host.rpartition(":")[2].isdecimal() else request.host
     if name.lower() in hosts:
         return None
-    return Response("421 this server does not answer to that host name\n", 421, mimetype="text/plain")
+    return Response("421 this server does not serve this host name\n", 421, mimetype="text/plain")
 
 
 def _refused(source: Source, error: HTTPException) -> Response:
     """Return the HTTP error as a page, or as JSON under /api/."""
     code = error.code or 500
-    text = "It may have been deleted, or the address is mistyped." if code == 404 else error.description or ""
+    text = "The object may have been deleted, or the address is mistyped." if code == 404 else error.description or ""
     if request.path.startswith(_API):
         return _json({"error": f"{code} {error.name}"}, code)
     return Response(render("refused.html", error.name, source(), "", text=text), code, mimetype="text/html")

@@ -16,7 +16,7 @@ class Health(Published, frozen=True, kw_only=True):
     ceiling: str
     defaults_mode: str = field(name="defaults")
     cluster_age: float | None = field(default=None, name="clusterAgeSeconds")
-    certificate_days: Annotated[float | None, Meta(description="Until our own CA ends.")] = None
+    certificate_days: Annotated[float | None, Meta(description="Days until evenspread's CA expires.")] = None
     fault: Annotated[str, Meta(description="Why the next scan is delayed. Empty if it is not.")] = ""
 
 
@@ -25,7 +25,7 @@ class Overview(Published, frozen=True):
 
     source: Annotated[str, Meta(description="A cluster, or a snapshot file.")]
     moment: Annotated[str, Meta(description="The time of the scan.")]
-    live: Annotated[bool, Meta(description="Whether later scans will follow.")]
+    live: Annotated[bool, Meta(description="Whether later scans update these numbers.")]
     health: Health
     total: Annotated[Count, Meta(description="All workloads.")]
     above_max_skew: Annotated[Count, Meta(description="Workloads above a maxSkew.")]

@@ -241,5 +241,5 @@ class AuthorityUpkeep:
             return f"waiting for the caBundle of the {done.bare[0]} {self._configuration}"
         self._settled = self._settled or self._replicas is None or self._replicas.settled()
         if done.inert or not self._settled:
-            return "waiting for the replicas of the webhook"
+            return "waiting for ready replicas of the webhook"
         return ""

@@ -40,7 +40,7 @@ class ScanFigures(Collector):
         yield CounterMetricFamily("evenspread_scan_cpu_seconds", "Processor time of scans.", value=scanner.used)
         yield CounterMetricFamily(
             "evenspread_scan_differences",
-            "Results of full scans that differ although no fact changed. Must stay 0: else it is a bug.",
+            "Results of full scans that differ although no fact changed. Any is a bug of evenspread.",
             value=scanner.differences,
         )
         yield from self._write_metrics()
@@ -58,7 +58,7 @@ class ScanFigures(Collector):
     def _write_metrics(self) -> Iterator[Metric]:
         reports, events = self._scanner.reports, self._scanner.events
         if reports is not None:
-            api = GaugeMetricFamily("evenspread_report_api", "1 for the API of the reports.", labels=["api"])
+            api = GaugeMetricFamily("evenspread_report_api", "1 for the apiVersion of the reports.", labels=["api"])
             for api_version in ReportApi:
                 api.add_metric([str(api_version)], reports.api is api_version)
             yield api
@@ -75,7 +75,7 @@ class ScanFigures(Collector):
             events_written = CounterMetricFamily(
                 "evenspread_scan_events",
                 "Events by outcome: told (written), known (written by an earlier leader), postponed (too many a "
-                "minute), refused (as for reports), failed.",
+                "minute), refused (by the API server), failed.",
                 labels=["reason", "outcome"],
             )
             for (reason, outcome), count in list(events.outcomes.items()):
@@ -117,7 +117,7 @@ def _group_metrics(groups: GroupReconciler) -> Iterator[Metric]:
     )
     writes = CounterMetricFamily(
         "evenspread_group_status_writes",
-        "Statuses of SpreadGroups by outcome, as for reports: written, postponed, refused, failed.",
+        "Status writes of SpreadGroups by outcome: written, postponed, refused, failed.",
         labels=["outcome"],
     )
     for outcome, count in list(groups.writes.items()):
@@ -146,7 +146,7 @@ def _result_metrics(scan: ClusterScan) -> Iterator[Metric]:
     )
     yield GaugeMetricFamily(
         "evenspread_lacking_defaults_pods",
-        "Running pods without a constraint whose workload's next pod would get defaults.",
+        "Running pods without constraints, if the workload's next pod would get defaults.",
         value=sum(workload.lacking for workload in scan.workloads),
     )
     pending = GaugeMetricFamily("evenspread_pending_pods", "Pods without a node, by cause.", labels=["cause"])
@@ -169,7 +169,7 @@ def _result_metrics(scan: ClusterScan) -> Iterator[Metric]:
     yield waiting
     losses = GaugeMetricFamily(
         "evenspread_zone_loss_pending_pods",
-        "Minimum of Pending pods if all nodes of the zone are unreachable, pods Pending already included.",
+        "Minimum of Pending pods if all nodes of the zone are unreachable, including pods Pending now.",
         labels=["topology_value"],
     )
     for zone in scan.zones:
@@ -181,11 +181,11 @@ def _result_metrics(scan: ClusterScan) -> Iterator[Metric]:
 def _skew_metrics(workloads: Iterable[ScannedWorkload], *, every: bool) -> Iterator[Metric]:
     skew = GaugeMetricFamily(
         "evenspread_skew",
-        "Difference in counted pods (all that the selector matches) between the fullest and the emptiest domain, of "
-        "workloads above their limit.",
+        "Skew of workloads above their limit: pods of the fullest domain minus pods of the emptiest domain. Counts all "
+        "pods that the selector matches.",
         labels=_OF_A_SKEW,
     )
-    limit = GaugeMetricFamily("evenspread_max_skew", "The limit of evenspread_skew.", labels=_OF_A_SKEW)
+    limit = GaugeMetricFamily("evenspread_max_skew", "maxSkew of the constraint.", labels=_OF_A_SKEW)
     worst: dict[tuple[str, ...], ActualSkew] = {}
     for workload in workloads:
         for row in workload.skews:

@@ -193,7 +193,7 @@ class Scanner:
             differing = known.take_differing()
         self.differences += len(differing)
         for key in differing[:_MOST_LOGGED]:
-            _log.error("a bug: a scan differs, but no fact of the workload changed", extra={"fields": key._asdict()})
+            _log.error("a bug: two scans of an unchanged workload differ", extra={"fields": key._asdict()})
         self._running, self._updates.lister, now = None, running.lister, self._clock()
         self._due, self._listing_due = running.began + self.settings.full_interval, now + self.settings.interval
         self._update_due = now + _UPDATE_SECONDS

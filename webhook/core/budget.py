@@ -31,7 +31,7 @@ class Missing(Enum):
     NO_CLUSTER = "no cluster"
     STALE = "the cluster data is older than maxStaleness"
     NO_TIME = "no time left"
-    NEEDS_SEARCH = "unknown: this needs a search through all orders, which would delay other requests"
+    NEEDS_SEARCH = "unknown: a search through all orders would delay other requests"
     # No process judged a costly object: for its own cost, for the load of its own namespace, or for the load of other
     # namespaces. In the last case, rules use the cluster without a search.
     TOO_COSTLY = "too costly to check against this cluster"

@@ -86,7 +86,7 @@ class ServerState:
         certified = self.own_certificate is None or self.own_certificate.issued.is_set()
         reviewing = self.reviewers_ready()
         if not reviewing:
-            lines["costly objects"] = "waiting for the first process"
+            lines["costly objects"] = "waiting for the first review process"
         return known and certified and reviewing and not self.draining, "".join(
             f"{name}: {text}\n" for name, text in lines.items()
         )

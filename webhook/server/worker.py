@@ -165,7 +165,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
             tls = plan.tls()
             plan.admission.listen(BACKLOG)
         except Exception as error:
-            self.log.exception("cannot serve: no TLS context or no port")
+            self.log.exception("cannot load the certificate or open the admission port")
             raise SystemExit(Arbiter.WORKER_BOOT_ERROR) from error
         if not state.draining:
             app = self._admission

@@ -26,7 +26,7 @@ spec:
 """
 NOTHING = "not a Kubernetes object: it has no apiVersion and no kind"
 TEMPLATED = "a template; check its output: helm template CHART | evenspread check -"
-GO_TEXT = "a value printed by Go; in a Helm template write {{{{- toYaml .Values.{} | nindent {} }}}}"
+GO_TEXT = "a Go value, not YAML; in a Helm template write {{{{- toYaml .Values.{} | nindent {} }}}}"
 CRD = """\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -642,7 +642,7 @@ class TestLargeInput:
         write(tmp_path / "a.yaml", b"apiVersion: v1\nkind: X\n" + b"a: b\n" * 10 * 2**20)
         code, _, err = run("check", "a.yaml")
         assert code == 3
-        assert err == "a.yaml:1:1: error: a YAML document of 50.0 MiB; up to 8 MiB are read, and JSON of any size\n"
+        assert err == "a.yaml:1:1: error: the YAML document has 50.0 MiB; the limit is 8 MiB, and JSON has no limit\n"
 
 
 class TestText:

@@ -98,8 +98,8 @@ class TestThePage:
                 "z1: a=1 | z2: b=0",
                 waiting("new", ZONE, cpu="9"),
                 [
-                    "cause: capacity (no node it may use is large enough, even when empty)",
-                    "changing only its spread constraints does not help",
+                    "cause: capacity (no node the pod may use is large enough, even when empty)",
+                    "changing only the pod's spread constraints does not help",
                     "  a larger node than b (needs 9 cpu, but no node has more than 4 cpu)",
                 ],
                 id="no node is large enough",
@@ -165,7 +165,7 @@ class TestThePage:
                 waiting("new", "zone hard 1 app=web", "rack soft 1", nodeSelector={"kubernetes.io/hostname": "b"}),
                 [
                     "zone[0]: no counted node has the label zone",
-                    "  no node counts for it",
+                    "  no node is eligible",
                     "  no node has the key rack",
                     "  counts nothing: no selector",
                 ],
@@ -217,8 +217,8 @@ class TestThePage:
             other["metadata"]["labels"] = {"app": "other"}
         objects = [*others, waiting("new", ZONE, cpu="2")]
         _, out, _ = ask("z1: a=1 | z2: b=0", "pod/new", "-n", "shop", objects=objects)
-        assert "cause: capacity (with room 1 node would admit it)\n" in out
-        assert "change the cluster:\n  room on b (needs 2 cpu: 1 cpu free on b)\n" in out
+        assert "cause: capacity (with free capacity 1 node would admit it)\n" in out
+        assert "change the cluster:\n  free capacity on b (needs 2 cpu: 1 cpu free on b)\n" in out
 
     def test_many_domains_share_lines(self, ask):
         names = " ".join(f"n{number:02}=1" for number in range(30))
@@ -918,8 +918,8 @@ class TestDaemonSets:
             "the pod of DaemonSet shop/agent for node e: 1 of 7 nodes admits it",
         ]
         assert (
-            f"cause: capacity (with room 1 node would admit it)\nin the way: needs 3 cpu: 2 cpu free on b\n{count}\n"
-            in pages[0]
+            "cause: capacity (with free capacity 1 node would admit it)\n"
+            f"in the way: needs 3 cpu: 2 cpu free on b\n{count}\n" in pages[0]
         )
         assert "same result for 1 more: d " in " ".join(pages[1].split())
         assert "same result for 1 more: g " in " ".join(pages[2].split())
@@ -946,7 +946,7 @@ class TestDaemonSets:
     def test_no_node_should_run_it(self, ask):
         _, out, _ = ask("~a", "ds/agent", "-n", "shop", objects=[self.agent()])
         assert (
-            "note: no node should run it, so its controller creates no pod; this explains the\n  pod for any node\n"
+            "note: no node should run a pod of the DaemonSet, so none is created; the\n  explanation covers all nodes\n"
         ) in out
 
     def test_where_it_cannot_be_read_its_pending_pods_are_asked(self, ask):
@@ -981,7 +981,7 @@ class TestDaemonSets:
             "z1: a | z2: b",
             waiting("new", cpu="9"),
             [
-                "cause: capacity (no node it may use is large enough, even when empty)",
+                "cause: capacity (no node the pod may use is large enough, even when empty)",
                 "in the way: needs 9 cpu, but no node has more than 4 cpu",
                 "  a larger node than a, b (needs 9 cpu, but no node has more than 4 cpu)",
             ],

@@ -287,7 +287,7 @@ def test_a_shard_that_nobody_has_written_is_as_the_first(plan):
     first["spec"]["selector"] = {"matchLabels": {"app": "redis", "shard": "0"}}
     first["spec"] |= {"serviceName": "redis-0", "volumeClaimTemplates": [{"metadata": {"labels": {"shard": "0"}}}]}
     code, out, err = plan(group(), first, arguments=("-o", "manifest"))
-    assert (code, err, out.count("# copied from redis-0: check for other values of that shard\n")) == (0, "", 2)
+    assert (code, err, out.count("# copied from redis-0: adapt other values that belong to redis-0\n")) == (0, "", 2)
     found = documents(out)
     made = found["StatefulSet", "redis-1"]["spec"]
     assert (made["serviceName"], made["replicas"]) == ("redis-1", 2)
@@ -543,7 +543,7 @@ def test_volumes_pin_their_shard(answer):
         pytest.param(
             [group(9)],
             "a: a0 a1 a2 | b: b0 b1 b2 | c: c0 c1 c2 | d: d0 d1 d2",
-            "proof: at every step of every order of placement, a node admits each remaining pod",
+            "proof: after each placement in any order, a node admits each remaining pod",
             id="room",
         ),
         pytest.param([group(15, caps=CAPS[1:])], SIX, "and 3 more shards", id="many shards"),
@@ -613,7 +613,7 @@ def test_two_groups_as_yaml(plan):
         ),
         pytest.param(
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "b"}},
-            "-: no SpreadGroup and no ConfigMap with cluster-size",
+            "-: no SpreadGroup and no ConfigMap with the key cluster-size",
             id="another ConfigMap",
         ),
         pytest.param(
@@ -706,7 +706,7 @@ def test_a_file_that_is_not_there_is_said_before_a_cluster_that_is_not(run):
 
 def test_a_group_that_is_not_there(plan):
     code, _, err = plan(arguments=("--group", "nope"))
-    assert (code, "no SpreadGroup nope and no ConfigMap with cluster-size" in err) == (3, True)
+    assert (code, "no SpreadGroup nope and no ConfigMap with the key cluster-size" in err) == (3, True)
 
 
 @pytest.mark.parametrize("output", ["text", "yaml", "manifest"])

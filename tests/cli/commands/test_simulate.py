@@ -115,7 +115,7 @@ class TestThePage:
         assert code == 1
         assert "can get stuck: all 6 pods get a node in some orders, in others 1\n  stays Pending\n16 % of" in out
         assert (
-            "the shortest order to this result\n"
+            "the shortest sequence to this result\n"
             "  redis-0-0  -> a0 (zone a)\n"
             "  redis-0-1  -> b0 (zone b)\n"
             "  redis-1-0  -> a1 (zone a)\n"
@@ -466,7 +466,7 @@ class TestPodsThatTerminate:
         made = web(name="api", pods=pods, selector=pods, replicas=1, affinity=near)
         found, _ = answer("a: a0 | b: b0", manifests=[made], objects=objects)
         assert found["verdict"] == verdict
-        assert ("its required affinity needs pods that are terminating" in found["doubt"]) is (verdict == "unknown")
+        assert ("the pods' required affinity needs terminating pods" in found["doubt"]) is (verdict == "unknown")
 
 
 class TestLongSearches:
@@ -758,7 +758,7 @@ class TestForecast:
         found, _ = answer(SIX, manifests=[*redis(1)])
         assert found["verdict"] == "can-get-stuck"
         assert 0 <= found["stuckProbability"]["scored"] < 1
-        assert " of 100 such runs get stuck" in " ".join(ask(SIX, manifests=[*redis(1)])[1].split())
+        assert " of 100 simulated runs get stuck" in " ".join(ask(SIX, manifests=[*redis(1)])[1].split())
 
     def test_is_not_made_of_a_rolling_update(self, answer):
         found, _ = answer("a: a0=1 | b: b0=1", "--rollout", manifests=[web(ZONE, replicas=2)])

@@ -115,7 +115,7 @@ def test_the_patch_does_to_the_template_what_the_fix_says(changes, expected):
 DELETE = "kubectl delete pod web-0 -n shop"
 MAY_STAY = f"if the pod does not change, delete it, so that its controller creates another: {DELETE}"
 IMMUTABLE = "the template of a Job is immutable: delete the Job, then create it with the change"
-UNKNOWN = "evenspread does not know its field for the constraints"
+UNKNOWN = "evenspread does not know the constraints field of Redis"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ UNKNOWN = "evenspread does not know its field for the constraints"
         ("Job/web", None, IMMUTABLE),
         ("Redis/web", None, UNKNOWN),
         ("ReplicaSet/web-1 Deployment/web", "spec.template.", ""),
-        ("StatefulSet/web-1 Redis/web", None, f"it creates StatefulSet web-1: {UNKNOWN}"),
+        ("StatefulSet/web-1 Redis/web", None, f"Redis creates StatefulSet web-1: {UNKNOWN}"),
     ],
 )
 def test_what_to_edit(chain, path, note):
@@ -156,7 +156,7 @@ def test_a_cron_job_has_its_template_deeper():
     job = owner("Job/web-1")
     known = index(replace(job, meta=replace(job.meta, owner_references=(reference,))))
     where = edit_target(incoming, known)
-    assert where.note == "this changes its next Job; the waiting Job does not change"
+    assert where.note == "the change applies to the next Job, not to the waiting Job"
     assert [each["path"] for each in json_patch(WIDER, where, incoming)] == [
         "/spec/jobTemplate/spec/template/spec/topologySpreadConstraints/0/topologyKey",
         "/spec/jobTemplate/spec/template/spec/topologySpreadConstraints/0/maxSkew",
@@ -181,7 +181,7 @@ def test_constraints_that_the_template_does_not_have():
     found = edit_target(owned("StatefulSet/web"), known)
     assert (found.path, found.note) == (
         None,
-        "its template lacks these constraints: something else adds them to the pods",
+        "its template lacks the constraints: another program adds them to the pods",
     )
     partly = index(owner("StatefulSet/web", "app=web", declared("app=web", HOSTS)))
     incoming = owned("StatefulSet/web", ZONES, HOSTS)

@@ -340,12 +340,12 @@ def test_volumes_that_others_use():
     index.apply("ADDED", claim(bound="pv-1", modes=("ReadWriteOncePod",)))
     index.apply("ADDED", volume())
     index.apply("ADDED", running("db-0", "a", "app=db", volumes=MOUNTS))
-    text = "kept out by claim data, which allows only one pod and is in use by another pod"
+    text = "blocked by claim data, which allows only one pod and is in use by another pod"
     assert told(index, pod("app=web", volumes=MOUNTS)) == {text: "a b"}
     disk = (Volume(name="d", gce_persistent_disk=GcePersistentDisk(pd_name="x")),)
     index = cluster("z1: a | z2: b")
     index.apply("ADDED", running("db-0", "a", "app=db", volumes=disk))
-    assert told(index, pod("app=web", volumes=disk)) == {"with a disk of this pod in use by another": "a"}
+    assert told(index, pod("app=web", volumes=disk)) == {"with a disk of this pod in use by another pod": "a"}
 
 
 def test_volumes_that_cannot_be_attached():

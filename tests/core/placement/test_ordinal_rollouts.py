@@ -191,7 +191,7 @@ def test_before_1_37_one_pod_is_missing_at_most():
         ({"strategy": {"type": "OnDelete"}}, "which pods are deleted manually (OnDelete)"),
         ({"built_in": False}, "how its controller replaces pods"),
         ({"replicas": 300}, "300 ordinals are too many to look up"),
-        ({"pins": None}, "where the volumes of its claims will be"),
+        ({"pins": None}, "the nodes of the pods' future volumes"),
     ],
     ids=["on delete", "another controller", "too many", "lost claims"],
 )

@@ -25,7 +25,7 @@ TWO = "a: a0=0 a1=0 | b: b0=0 b1=0"
 ZONES, HOSTS = "zone hard 1 app=web", "hostname hard 1 app=web"
 LATE = {"provisioner": "disks", "volumeBindingMode": "WaitForFirstConsumer"}
 LATE_CLASS = convert({"metadata": {"name": "late"}, **LATE}, StorageClass)
-WAITS = "when the terminating pods on unreachable nodes go, because the rollout waits for them"
+WAITS = "when the terminating pods on unreachable nodes end, because the rollout waits for them"
 KEY_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 APART = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
 CLAIMS = {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "late"}}]}
@@ -161,7 +161,7 @@ class TestOrdinals:
 
     def test_are_unknown_where_nobody_says_where_volumes_are_made(self):
         found = coming(made("StatefulSet", ZONES, spec=CLAIMS), setting(TWO))
-        assert (found.unknown, found.batches) == ("where the volumes of its claims will be", ())
+        assert (found.unknown, found.batches) == ("the nodes of the pods' future volumes", ())
 
     def test_are_unknown_where_they_are_too_many(self):
         assert coming(made("StatefulSet", ZONES), setting(TWO), 257).unknown == "257 ordinals are too many to look up"
@@ -185,7 +185,7 @@ class TestARollout:
     FULL = "a: a0=3 | b: b0=3"
 
     def test_needs_to_know_the_pods(self):
-        assert rolling(setting(TWO, own=None), ZONES).unknown == "which pods are its own"
+        assert rolling(setting(TWO, own=None), ZONES).unknown == "which pods belong to the workload"
 
     def test_makes_all_pods_anew_as_the_strategy_says(self):
         found = rolling(setting(self.FULL), ZONES, surge=1, unavailable="50%")
@@ -253,7 +253,7 @@ class TestARollout:
         node = index.nodes.get("a0")
         index.apply("MODIFIED", replace(node, spec=NodeSpec(taints=UNREACHABLE)))
         waits = rollout_pods(*asked(workload, 2, setting(index))).unknown
-        assert waits == "when its pods on unreachable nodes go, because Recreate waits for them"
+        assert waits == "when its pods on unreachable nodes end, because Recreate waits for them"
 
     @pytest.mark.parametrize(
         ("pod", "unreachable", "expected"),

@@ -262,13 +262,13 @@ def zoned(operator, *values):
             id="on no node: an empty term matches none",
         ),
         pytest.param(
-            redis(), group(generation=2), "its plan is not made yet", id="the plan is of an earlier generation"
+            redis(), group(generation=2), "its plan is not ready yet", id="the plan is of an earlier generation"
         ),
-        pytest.param(redis(), written(delivery="inject"), "its plan is not made yet", id="no plan"),
+        pytest.param(redis(), written(delivery="inject"), "its plan is not ready yet", id="no plan"),
         pytest.param(
             redis(),
             group(status=stored(conditions=CONDITIONS[1:])),
-            "its plan is not made yet",
+            "its plan is not ready yet",
             id="planned it is not",
         ),
         pytest.param(
@@ -283,7 +283,7 @@ def zoned(operator, *values):
             "it cannot be planned (Overlaps)",
             id="it cannot be planned",
         ),
-        pytest.param(redis("redis-7"), group(), "its plan has no shard 7", id="a shard more"),
+        pytest.param(redis("redis-7"), group(), "the plan has no shard 7", id="a shard more"),
         pytest.param(
             redis(labels={"app": "redis"}),
             group(),
@@ -293,26 +293,26 @@ def zoned(operator, *values):
         pytest.param(
             redis(),
             group(status=stored(shard(0, constraints=(ON_NODES | {"maxSkew": 0},)))),
-            "kube-apiserver would refuse its fields",
+            "kube-apiserver would refuse the plan's fields",
             id="a plan that somebody wrote",
         ),
         pytest.param(
             redis(),
             group(status=stored(shard(0, ("a b",)))),
-            "kube-apiserver would refuse its fields",
+            "kube-apiserver would refuse the plan's fields",
             id="zones that somebody wrote",
         ),
         pytest.param(
             redis(meta={"annotations": {"long": "x" * 262_000}}),
             group(),
-            "the template's annotations leave no room for the record of the plan (limit 256 KiB)",
+            "the template's annotations and the plan's record exceed 256 KiB",
             id="no room",
         ),
     ],
 )
 def test_who_gets_nothing_is_told_why(made, of, why):
     decision = answer(made, of)
-    told = f"evenspread: SpreadGroup cache: {why}; its plan is not delivered"
+    told = f"evenspread: SpreadGroup cache: {why}; the plan is not delivered"
     assert (decision.allowed, decision.patch, decision.warnings) == (True, (), (told,))
 
 
@@ -440,7 +440,7 @@ def test_of_a_group_that_is_refused_nothing_is_delivered(of, more, reason, _mess
         decision = answer(redis(), group(status=status | stale))
         assert decision.patch == ()
         assert decision.warnings == (
-            f"evenspread: SpreadGroup cache: it cannot be planned ({reason}); its plan is not delivered",
+            f"evenspread: SpreadGroup cache: it cannot be planned ({reason}); the plan is not delivered",
         )
 
 
@@ -455,7 +455,7 @@ def test_of_a_group_that_is_refused_nothing_is_delivered(of, more, reason, _mess
 def test_of_a_group_that_is_impossible_nothing_is_delivered(of, nodes):
     status = status_json(told(of, cluster(nodes), members()))
     assert answer(redis(), group(status=status)).warnings == (
-        "evenspread: SpreadGroup cache: it cannot be planned (Impossible); its plan is not delivered",
+        "evenspread: SpreadGroup cache: it cannot be planned (Impossible); the plan is not delivered",
     )
 
 

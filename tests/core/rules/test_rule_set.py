@@ -96,7 +96,7 @@ def test_a_listed_rule_gets_the_mode_of_the_policy(made_up):
     assert said(decide(WEB, policy=denying).findings) == [("deny", "something", "")]
     assert headline(decide(WEB, policy=denying)) == "Deployment shop/web: something"
     pod = workload("Pod", "app=web", "zone hard 1 app=web")
-    assert said(decide(pod, policy=denying).findings) == [("warn", "something", "never denied for pods or kube-system")]
+    assert said(decide(pod, policy=denying).findings) == [("warn", "something", "never denies pods or kube-system")]
     assert said(decide(WEB, WEB, policy=denying).findings) == [
         ("warn", "something", "the object had this finding before the update")
     ]

@@ -176,7 +176,7 @@ HELD = {"a0": (ONE, ONE, "app=redis shard=two"), "b0": (ONE, "app=redis shard=tw
             "zone hard 1 app=redis",
             {"a0": (ONE,), "bare": (ONE, "app=redis shard=two")},
             ({"a": 1, "b": 0}, {}, {"": 1, "a": 1}),
-            "a 1, b 0; 2 pods on nodes that do not count",
+            "a 1, b 0; 2 pods on nodes excluded from the count",
             id="on a node without the key",
         ),
         pytest.param(

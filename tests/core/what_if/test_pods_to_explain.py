@@ -52,7 +52,7 @@ OBSERVES = "without default constraints of this webhook (defaults.mode is observ
         ),
         pytest.param(
             workload("DaemonSet", "app=web", ZONE),
-            ["no node should run it, so its controller creates no pod; this explains the pod for any node"],
+            ["no node should run a pod of the DaemonSet, so none is created; the explanation covers all nodes"],
             id="a DaemonSet and no node",
         ),
         pytest.param(

@@ -221,7 +221,7 @@ def test_what_is_said(group, kind, path, labels):
     )
     assert unknown.findings == ()
     gaps = {gap.rule: gap.missing for gap in unknown.not_evaluated}
-    assert gaps["selector-not-self"] == "labels added after the template"
+    assert gaps["selector-not-self"] == "labels that controllers add to the pods"
     assert gaps["selector-too-wide"] == "an operator completes the pods; check the objects it creates"
     assert gaps["replicas-do-not-fit"] == "an operator completes the pods; check the objects it creates"
 

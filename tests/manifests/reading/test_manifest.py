@@ -231,7 +231,7 @@ def test_an_alias_bomb_is_refused_as_go_yaml_refuses_it():
 def test_a_yaml_document_has_a_largest_size_and_the_next_is_read():
     data = b"kind: " + b"x" * MAX_YAML_BYTES + b"\n---\n" + GOOD.encode()
     assert read(data) == [
-        "f:1:1: a YAML document of 8.0 MiB; up to 8 MiB are read, and JSON of any size",
+        "f:1:1: the YAML document has 8.0 MiB; the limit is 8 MiB, and JSON has no limit",
         "Pod/@3:1",
     ]
 

@@ -112,7 +112,7 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
     type=duration(timedelta(seconds=1)),  # --scan-share limits the cost of short intervals
     default=timedelta(minutes=5),
     metavar="DURATION",
-    help="Time between two lists of kinds without a watch, and two updates of many workloads. [default: 5m]",
+    help="Time between two lists of kinds without a watch, and between two updates of over 50 workloads. [default: 5m]",
 )
 @option(
     "--scan-full-interval",
@@ -134,7 +134,7 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
 @option(
     "--all-workloads/--worst-workloads",
     default=False,
-    help="Export the skew of all workloads, or only of those above maxSkew. At most 1,000.",
+    help="Export the skew of at most 1,000 workloads: of all, or only those above maxSkew.",
 )
 @option(
     "--health-bind",

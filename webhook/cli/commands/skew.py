@@ -45,7 +45,7 @@ class _WorkloadSkew(Struct, frozen=True, kw_only=True):
 
 
 @click.command(
-    short_help="Show how uneven running pods are, next to maxSkew.",
+    short_help="Show how uneven running pods are, compared with maxSkew.",
     epilog="Exit code: 0 no hard constraint is above its maxSkew, 1 at least one is, 2 usage or configuration, "
     "3 unreadable input, 4 cluster not readable.",
 )

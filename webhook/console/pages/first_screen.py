@@ -79,7 +79,7 @@ def _loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> _Tile:
         title=_LOSS,
         figure=f"{lost:,}",
         unit=("pod stays" if lost == 1 else "pods stay") + " Pending",
-        text=f"if it is {one_line(worst.zone)}" if lost else "whichever it is",
+        text=f"if {one_line(worst.zone)} fails" if lost else "whichever zone fails",
         bad=lost > 0,
         rows=tuple(
             (one_line(shorts.get(zone_loss.zone, zone_loss.zone), 32), zone_loss)
@@ -104,7 +104,7 @@ def _pending_tile(scan: ClusterScan, moment: datetime | None) -> _Tile:
     if oldest is not None and age(oldest[0], moment):
         parts.append(f"the oldest for {age(oldest[0], moment)}: {one_line(oldest[2])}/{one_line(oldest[1])}")
     if others:
-        parts.append(f"{others:,} more wait{'s' * (others == 1)} for something else")
+        parts.append(f"{others:,} more ha{'s' if others == 1 else 've'} another cause")
     return _Tile(
         id="pending",
         title="Pending because of spread",

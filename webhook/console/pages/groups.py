@@ -30,7 +30,7 @@ _TITLES = {
     FITS: "All pods fit",
     CANNOT_GET_STUCK: "No order gets stuck",
     CAPS_HELD: "Every cap holds",
-    DELIVERED: "All workloads have the fields",
+    DELIVERED: "All workloads have the plan's fields",
 }
 
 
@@ -147,7 +147,7 @@ def _problem(cap: Distribution, among: GroupWithStatus) -> str:
     if worst <= cap.cap:
         return ""
     where = plural(domains, domain_noun(cap.topology_key))
-    return f"maxSkew {cap.cap} would not keep the cap: of {pods} pods in {where}, {worst} could land in one."
+    return f"maxSkew {cap.cap} would not keep the cap: of {pods} pods in {where}, {worst} could be in one."
 
 
 def _fields(workload: PlannedWorkload) -> dict[str, str]:
@@ -169,4 +169,4 @@ def _unguarded(known: GroupWithStatus) -> str:
     if not unguarded.count:
         return ""
     names, more = ", ".join(map(one_line, unguarded.pods)), " …" * (unguarded.count > len(unguarded.pods))
-    return f"{plural(unguarded.count, 'pod')} without these fields: {names}{more}"
+    return f"{plural(unguarded.count, 'pod')} without the plan's fields: {names}{more}"

@@ -21,7 +21,7 @@ _CHOICES: Mapping[Only, tuple[str, Callable[[ScannedWorkload], bool]]] = {
     Only.PENDING: ("with Pending pods", lambda workload: bool(sum(workload.pending.values()))),
     Only.SKEWED: ("above their maxSkew", lambda workload: any(skew.above for skew in workload.skews)),
     Only.FINDINGS: ("with findings", lambda workload: bool(counted_findings(workload))),
-    Only.REFUSED: ("that ceiling deny would refuse", lambda workload: bool(workload.would_deny)),
+    Only.REFUSED: ("refused under ceiling deny", lambda workload: bool(workload.would_deny)),
 }
 # The sort keys of the columns. The first keeps the scan's order, worst first.
 _ORDERS: Mapping[Sort, Callable[[ScannedWorkload], tuple[object, ...]]] = {

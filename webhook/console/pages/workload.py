@@ -36,7 +36,7 @@ _CONSEQUENCES = {
 }
 _CAUSES = {
     PendingCause.SPREAD: "its spread constraints",
-    PendingCause.CAPACITY: "room: no node has enough free resources",
+    PendingCause.CAPACITY: "capacity: no node has enough free resources",
     PendingCause.OTHER: "something else",
     PendingCause.FITS: "nothing: it fits a node",
     PendingCause.GATED: "its scheduling gates",
@@ -137,7 +137,7 @@ def _meaning(skew: ActualSkew, limit: int | None) -> str:
         return f"No eligible node has the label {key}."
     if limit is None or skew.global_minimum is None:
         return "The current distribution is unknown."
-    least = f"the emptiest domain has {skew.global_minimum:,}"
+    least = f"the emptiest domain has {plural(skew.global_minimum, 'pod')}"
     if skew.min_domains is not None and skew.eligible < skew.min_domains:
         least = f"there are {skew.eligible:,} domains and minDomains asks for {skew.min_domains:,}, so 0 is the minimum"
     line = f"{least[0].upper()}{least[1:]}"

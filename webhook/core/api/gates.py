@@ -65,7 +65,7 @@ MERGES_SPREAD_KEYS = Gate(
     _1_34,
     "matchLabelKeys are merged into the selector when a Pod is created; keys are checked against the merged selector."
     " Before: against the written selector, also in templates",
-    "kubernetes #129874; `ValidateMatchLabelKeysInTopologySpread` still stands in 1.37 for the gate switched off",
+    "kubernetes #129874; `ValidateMatchLabelKeysInTopologySpread` is still used in 1.37 with the gate off",
     case="1.31/answers.jsonl.gz#mutate-validate-7-70",
 )
 SIDECARS_HAVE_PORTS = Gate(
@@ -226,7 +226,7 @@ DISTINCT_CAUSES = Gate(
 )
 NODE_NAME_BEFORE_FILTERS = Gate(
     _1_37,
-    "a pod with spec.nodeName leaves only that node, before any filter",
+    "spec.nodeName of a pod excludes all other nodes before any filter",
     "kube-scheduler 1.37 `node_name.go`",
     case="1.33/answers.jsonl.gz#odd-defaults-905-4",
 )

@@ -18,8 +18,8 @@ from webhook.core.yaml_text import flow
 
 _CAUSES: Mapping[Cause | None, str] = {
     Cause.SPREAD: "without its DoNotSchedule constraints {} would admit it",
-    Cause.CAPACITY: "with room {} would admit it",
-    Cause.OTHER: "no change of its requirements would make a node admit it",
+    Cause.CAPACITY: "with free capacity {} would admit it",
+    Cause.OTHER: "no change of the pod's requirements would help",
 }
 _BYTES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _MAX_WAYS = 3  # The most alternatives in a line. Each is enough alone, and the smallest come first.
@@ -39,17 +39,17 @@ def cause_summary(explanation: Explanation) -> str:
     if explanation.ways:
         return f"cause: {cause} ({'; '.join(_way(way, explanation) for way in explanation.ways[:_MAX_WAYS])})"
     if cause is Cause.CAPACITY and not explanation.otherwise & ~too_small(explanation.verdict):
-        return f"cause: {cause} (no node it may use is large enough, even when empty)"
+        return f"cause: {cause} (no node the pod may use is large enough, even when empty)"
     return f"cause: {cause} ({_CAUSES[cause].format(plural(nodes, 'node') if nodes else 'no node')})"
 
 
 def _way(way: BlockingParts, explanation: Explanation) -> str:
-    """Return the effect of dropped requirements: ``without taints and with room 2 nodes would admit it``."""
+    """Return the effect of dropped requirements: ``without taints and with free capacity 2 nodes would admit it``."""
     states = _states(way.nodes, explanation)
     left_out = [PART_WORDS[part] for part in way.parts if part != "room" and not (part == "taints" and states)]
     parts = [f"without {together(left_out)}"] if left_out else []
     parts += [f"with {states} nodes back"] * ("taints" in way.parts and bool(states))
-    parts += ["with room"] * ("room" in way.parts)
+    parts += ["with free capacity"] * ("room" in way.parts)
     return f"{' and '.join(parts)} {plural(way.nodes.bit_count(), 'node')} would admit it"
 
 
@@ -117,7 +117,7 @@ def counted_pods_text(balance: Balance, *, names: bool = True) -> str:
 
 
 def relief_text(relief: Relief, explanation: Explanation) -> str:
-    """Return a helpful change in words: ``room on b (needs 2 cpu: 1 cpu free on b)``."""
+    """Return a helpful change in words: ``free capacity on b (needs 2 cpu: 1 cpu free on b)``."""
     names = [one_line(name, _MAX_NAME) for name in explanation.verdict.nodes.names_of(relief.nodes)]
     if relief.what == "toleration":
         tolerations = ", ".join(flow(msgspec.to_builtins(toleration)) for toleration in relief.tolerations)
@@ -126,7 +126,7 @@ def relief_text(relief: Relief, explanation: Explanation) -> str:
         return f"kubectl uncordon {names[0]}" if len(names) == 1 else f"uncordon one of {listed(names, _MAX_NAMES)}"
     missing = [*map(shortage_text, shortages(explanation.problem, relief.nodes))]
     why = f" ({'; '.join(missing)})" if missing else ""
-    what = "room on" if relief.what == "room" else "a larger node than"
+    what = "free capacity on" if relief.what == "room" else "a larger node than"
     return f"{what} {listed(names, _MAX_NAMES)}{why}"
 
 

@@ -72,13 +72,14 @@ def edit_target(pod: Pod, index: ReadOnlyIndex) -> EditTarget:
         path = None
     elif path is None and len(chain) > 1:
         below = chain[-2]
-        note = f"it creates {below.kind} {below.name}: evenspread does not know its field for the constraints"
+        created = f"{top.kind} creates {below.kind} {below.name}"
+        note = f"{created}: evenspread does not know the constraints field of {top.kind}"
     elif path is None:
-        note = "evenspread does not know its field for the constraints"
+        note = f"evenspread does not know the constraints field of {top.kind}"
     places = _places(pod, top, index)
     # The constraints were injected. A change of the template would not remove them.
     if path is not None and not places:
-        path, note = None, "its template lacks these constraints: something else adds them to the pods"
+        path, note = None, "its template lacks the constraints: another program adds them to the pods"
     return EditTarget(
         api_version=top.api_version,
         kind=top.kind,
@@ -100,7 +101,7 @@ def _note(kind: GroupKind, pod: Pod) -> str:
     if kind == JOB:
         return "the template of a Job is immutable: delete the Job, then create it with the change"
     if kind == CRON_JOB:
-        return "this changes its next Job; the waiting Job does not change"
+        return "the change applies to the next Job, not to the waiting Job"
     if not pod.meta.uid:
         return ""
     keeps = traits(kind).keeps_pods

@@ -34,7 +34,7 @@ class _FilterWords(Struct, frozen=True):
 # The requirements that people change together, after "without". They are tried in this order.
 PART_WORDS: Mapping[str, str] = {
     "spread": "its DoNotSchedule constraints",
-    "room": "",  # The text is "with room".
+    "room": "",  # The text is "with free capacity".
     "cordons": "cordons",
     "taints": "taints",
     "selection": "its node selector and affinity",

@@ -193,11 +193,11 @@ def _restrictions(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Nam
     storage, live = cycle.problem.storage, alone.nodes.live
     for status, nodes in alone.failed:
         if status.reasons == DISK_CONFLICT.reasons:
-            yield "with a disk of this pod in use by another", nodes
+            yield "with a disk of this pod in use by another pod", nodes
         elif status.reasons == claim_in_use(cycle.problem.version).reasons:
             names = sorted(name for name, users in storage.users.items() if any(live >> slot & 1 for slot in users))
             yield (
-                f"kept out by claim {listed(names, _NAMES)}, which allows only one pod and is in use by another pod",
+                f"blocked by claim {listed(names, _NAMES)}, which allows only one pod and is in use by another pod",
                 nodes,
             )
 

@@ -30,7 +30,7 @@ from webhook.core.groups.zone_pin import pin_requirement
 from webhook.core.text import one_line, segment_of
 
 NO_PLAN = ShardPlan()
-_NOT_YET = "its plan is not made yet"
+_NOT_YET = "its plan is not ready yet"
 
 
 def stored_shard_plan(
@@ -53,10 +53,10 @@ def stored_shard_plan(
         return Reason(f"the template lacks the label {group.shard_label}, which names the shard")
     planned = _planned(status.workloads, shard, title)
     if planned is None:
-        return Reason(f"its plan has no shard {shard}")
+        return Reason(f"the plan has no shard {shard}")
     constraints = replaced_constraints(group, planned.topology_spread_constraints)
     if validate_constraints(constraints, template.labels, "", version) or any(map(value_faults, planned.zones)):
-        return Reason("kube-apiserver would refuse its fields")
+        return Reason("kube-apiserver would refuse the plan's fields")
     own = Shard(name=group.name, value=shard, pod=_pod(group, _without(template, before)))
     return ShardPlan(constraints, pin_requirement(group, planned.zones), missing_apart_terms(group, own))
 

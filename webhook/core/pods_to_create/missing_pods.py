@@ -30,7 +30,7 @@ from webhook.core.pods_to_create.next_pod import NextPod, PodSource, next_pod_of
 from webhook.core.workloads.rollouts import surge_of, unavailable_of, unavailable_ordinals
 from webhook.core.workloads.workload import ClaimTemplates, Strategy, Workload
 
-_WAITS = "when the terminating pods on unreachable nodes go, because the rollout waits for them"
+_WAITS = "when the terminating pods on unreachable nodes end, because the rollout waits for them"
 _NO_CLAIMS = ClaimTemplates(())
 _UNKNOWN_STEPS = "how its controller replaces pods"
 
@@ -104,7 +104,7 @@ def rollout_pods(source: PodSource, replicas: int, within: Context) -> MissingPo
     """
     workload, own, index = source.workload, source.own, within.cluster
     if own is None:
-        return MissingPods(index=index, unknown="which pods are its own")
+        return MissingPods(index=index, unknown="which pods belong to the workload")
     if workload.traits.ordered:
         return _by_ordinals(source, own, replicas, _terminated(source, within))
     if not workload.traits.surges:
@@ -113,7 +113,7 @@ def rollout_pods(source: PodSource, replicas: int, within: Context) -> MissingPo
     if workload.recreates:
         lost = unreachable_nodes(index.nodes.view())  # Pods there never finish terminating.
         if any(lost >> slot & 1 for slot in index.pods.count(source.namespace, own, terminating=True)):
-            unknown = "when its pods on unreachable nodes go, because Recreate waits for them"
+            unknown = "when its pods on unreachable nodes end, because Recreate waits for them"
             return MissingPods(index=index, unknown=unknown)
     new = next_pod_of(replace(source, applied=False), within).pod
     running = index.pods.count(source.namespace, own)
@@ -146,7 +146,7 @@ def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> Mi
     numbered = zip(numbers, known.pods, strict=True)
     missing = [(pod, f"{workload.meta.name}-{number}") for number, pod in numbered if not pod.runs]
     if not all(pod.certain for pod, _ in missing):
-        return MissingPods(index=index, unknown="where the volumes of its claims will be")
+        return MissingPods(index=index, unknown="the nodes of the pods' future volumes")
     problem, in_turn = problem_of(pod, within), not workload.parallel
     limits = known.limits if claims.names else {}
     run, groups = 0, dict[tuple[int, int | None], list[str]]()
@@ -218,7 +218,7 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
     for number in turns:
         groups.setdefault((known.pods[number - numbers.start].nodes, number < partition), []).append(number)
     if not turns or not all(known.pods[number - numbers.start].certain for number in turns):
-        unknown = "where the volumes of its claims will be" if turns else ""
+        unknown = "the nodes of the pods' future volumes" if turns else ""
         return MissingPods(index=index, staying=len(kept), unknown=unknown)
     pod_class = {number: place for place, group in enumerate(groups.values(), 1) for number in group}
     gated = gates.ORDINALS_UNAVAILABLE.holds(within.version)

@@ -116,7 +116,7 @@ def cap_on_pods(judged: JudgedFinding) -> JudgedFinding:
     controllers must keep working.
     """
     mode = judged.mode.capped(BY_ID[judged.finding.rule].highest_on_pods)
-    return judged if mode is judged.mode else replace(judged, mode=mode, waived="never denied for pods or kube-system")
+    return judged if mode is judged.mode else replace(judged, mode=mode, waived="never denies pods or kube-system")
 
 
 def excuse_old_findings(

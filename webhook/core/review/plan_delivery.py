@@ -119,7 +119,7 @@ def _plan(record: InjectionRecord) -> ShardPlan:
 
 
 def _not_delivered(why: str) -> Decision:
-    return Decision(reason="not-delivered", warnings=(f"evenspread: {one_line(why)}; its plan is not delivered",))
+    return Decision(reason="not-delivered", warnings=(f"evenspread: {one_line(why)}; the plan is not delivered",))
 
 
 def _read(raw: bytes | msgspec.Raw | None, request: AdmissionRequest) -> Workload | None:
@@ -154,7 +154,7 @@ def _patch(
     text = msgspec.json.encode(record).decode()
     noted = annotation_patch(template.meta.annotations, INJECTED_ANNOTATION, text)
     if noted is None:
-        return Reason("the template's annotations leave no room for the record of the plan (limit 256 KiB)")
+        return Reason("the template's annotations and the plan's record exceed 256 KiB")
     sent = _sent_template(request.object)
     spec = _object(sent, "spec")
     changed = _changed_fields(template, fields, spec)

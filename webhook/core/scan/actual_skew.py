@@ -184,7 +184,7 @@ def _by_value(column: Column, counts: Counts) -> Mapping[str, int]:
 def domain_text(skew: ActualSkew) -> str:
     """Return ``a 3, b 1, c 0``, then facts about uncounted pods and other workloads' pods."""
     outside = sum(skew.outside.values())
-    uncounted = f"{plural(outside, 'pod')} on nodes that do not count" if outside else ""
+    uncounted = f"{plural(outside, 'pod')} on nodes excluded from the count" if outside else ""
     return "; ".join(filter(None, (_counts(skew), ownership_text(skew), uncounted)))
 
 

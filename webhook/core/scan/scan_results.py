@@ -61,13 +61,16 @@ class PublishedSkew(Published, frozen=True, kw_only=True):
         ),
     ]
     origin: Origin
-    empty: Annotated[Count, Meta(description="Eligible domains that are not listed.")] = field(
+    empty: Annotated[Count, Meta(description="Number of empty domains left out of domains.")] = field(
         default=0, name="emptyDomains"
     )
     min_domains: int | None = None
     outside: Annotated[
         Mapping[str, Count],
-        Meta(description='Matching pods on nodes that do not count, by the node\'s label value; "" without the label.'),
+        Meta(
+            description="Matching pods on nodes excluded from the count, by the node's label value;"
+            ' "" without the label.'
+        ),
     ] = {}
     others: Annotated[
         Mapping[str, Count],
@@ -151,10 +154,12 @@ class ZoneLoss(Published, frozen=True, kw_only=True):
 
     zone: str
     wanted: Annotated[Count, Meta(description="The wanted number of pods.")] = field(name="pods")
-    unreachable: Annotated[Stranded, Meta(description="Before the zone's nodes are deleted.")] = field(
+    unreachable: Annotated[Stranded, Meta(description="Pending pods before the nodes are deleted.")] = field(
         name="pendingIfUnreachable"
     )
-    gone: Annotated[Stranded, Meta(description="After the zone's nodes are deleted.")] = field(name="pendingIfGone")
+    gone: Annotated[Stranded, Meta(description="Pending pods after the nodes are deleted.")] = field(
+        name="pendingIfGone"
+    )
 
     @property
     def costs(self) -> bool:
@@ -180,11 +185,11 @@ class SmallestFix(Struct, frozen=True, kw_only=True):
 
     of: Annotated[
         str,
-        Meta(description="The rule of the finding; pending for Pending pods; defaults to declare the defaults."),
+        Meta(description="The id of the rule, `pending` for Pending pods, or `defaults` for missing defaults."),
     ]
     text: str
     yaml: Annotated[
-        str, Meta(description="The object's changed part, from its root; empty without a tested change.")
+        str, Meta(description="YAML of the changed fields, from the object's root; empty without a tested change.")
     ] = ""
 
 
@@ -209,8 +214,8 @@ class PublishedWorkload(Published, frozen=True, kw_only=True):
     stands_for: Annotated[
         str,
         Meta(
-            description="The controller that created this pod, such as ReplicaSet shop/web-1. The pod then represents"
-            " all of its pods. Else empty."
+            description="The controller that created this pod, such as ReplicaSet shop/web-1. This pod then represents"
+            " all pods of the controller. Else empty."
         ),
     ] = ""
     readable: bool = True
@@ -279,7 +284,7 @@ class PublishedScan(Published, frozen=True, kw_only=True):
     started: str = ""
     ended: str = ""
     nodes: Count = 0
-    pods: Annotated[Count, Meta(description="Pods without a node are among them.")] = 0
+    pods: Annotated[Count, Meta(description="Includes pods without a node.")] = 0
     pending: Annotated[Mapping[PendingCause, Count], Meta(description="Pending pods by cause.")] = {}
     zones: Annotated[tuple[ZoneLoss, ...], Meta(description="All workloads together.")] = ()
     gaps: tuple[ScanGap, ...] = field(default=(), name="notEvaluated")

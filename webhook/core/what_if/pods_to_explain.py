@@ -123,7 +123,7 @@ def _of_nodes(question: PodToExplain, title: str, workload: Workload, within: Co
     pod, view = with_daemon_tolerations(question.pod), index.nodes.view()
     wanted = wanted_nodes(pod, view)
     if not wanted:
-        note = "no node should run it, so its controller creates no pod; this explains the pod for any node"
+        note = "no node should run a pod of the DaemonSet, so none is created; the explanation covers all nodes"
         yield structs.replace(question, pod=pod, notes=(note, *question.notes))
         return
     namespace = pod.meta.namespace

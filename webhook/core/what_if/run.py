@@ -47,7 +47,7 @@ _TOGETHER = 12  # Simulate up to this number of batches together. More have too 
 _HELPING = Effort(states=5_000, orders=0)  # For each change to try.
 _ROOM, _ROOM_TRIALS = Effort(states=2_000), 200  # For each number of nodes to try.
 _NAMES = 3  # The most pods named in a note.
-_TIMING = "its required affinity needs pods that are terminating, so the answer depends on timing"
+_TIMING = "the pods' required affinity needs terminating pods, so the answer depends on timing"
 _MOST_ENDS = 12  # Explain up to this number of workloads. Each repeats all moves.
 
 

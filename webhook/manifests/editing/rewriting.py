@@ -178,7 +178,7 @@ def _in_member(page: Text, node: ValuePosition, member: _Member, before: Json, a
     # The value is absent, or on lines of its own: the new value goes on the key's line.
     colon = _COLON.match(page.text, member.key.end)
     if colon is None:
-        raise UneditableError("a key has an unusual form")
+        raise UneditableError("a key is not followed by a colon")
     end = max(member.end, colon.end())
     _check_plain(page.text[colon.end() : end])
     whole = without_gone(after)
@@ -249,7 +249,7 @@ def _replaced(page: Text, node: ValuePosition, after: Json) -> _Replacement:
     if page.text[node.start : node.start + 1] in {"&", "!", "*", "|", ">"} and not page.json:
         raise UneditableError("the value has an anchor, a tag or a block of text")
     if node.start == node.end:
-        raise UneditableError("it is empty")
+        raise UneditableError("the value is empty")
     end = _end(page, node)
     if not page.json and (node.fields is not None or node.items is not None):
         _check_plain(page.text[node.start : end])

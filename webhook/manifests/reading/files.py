@@ -32,7 +32,7 @@ _MAX_INPUT_BYTES = 2**30
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 PIPES = (STDIN_NAME, *_OPEN_FILES)
 """How the names of files begin that are no files, but what another program prints."""
-_HIDDEN = f"skipped: hidden file or directory with {CONSTRAINTS}; name it to check it"
+_HIDDEN = f"skipped: hidden file or directory with {CONSTRAINTS}; pass its path to check it"
 _OF_GIT = frozenset({".git", ".hg", ".svn"})
 _MAX_HIDDEN_BYTES = 2**23
 _CHUNK = 2**20  # by which a compressed file may pass the limit before it is refused
@@ -40,7 +40,7 @@ _GZIP = b"\x1f\x8b"
 _KINDS_OF_FILES = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a directory"}
 
 LEADS_OUT = "a link out of the working folder is neither read nor written"
-_UNQUOTED = "not a readable manifest; the error is hidden behind a symbolic link: check the link's target itself"
+_UNQUOTED = "not a readable manifest; evenspread quotes no text of a linked file: check the link's target itself"
 _PLAIN = ("skipped: ", "not a Kubernetes object: ")  # how messages begin that quote nothing
 
 

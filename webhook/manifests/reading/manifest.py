@@ -189,7 +189,7 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
         return
     if len(document.text) > MAX_YAML_BYTES:
         size, limit = len(document.text) / 2**20, MAX_YAML_BYTES // 2**20
-        yield document.fault(f"a YAML document of {size:.1f} MiB; up to {limit} MiB are read, and JSON of any size")
+        yield document.fault(f"the YAML document has {size:.1f} MiB; the limit is {limit} MiB, and JSON has no limit")
         return
     try:
         reading = read_document(document.text)

@@ -60,7 +60,7 @@ def _as_go_prints(text: str, index: int) -> str:
     # The key is on this line or the line above.
     key = _GO_VALUE.search(text, text.rfind("\n", 0, max(start - 1, 0)) + 1, index + 1)
     column, name = (len(key[1]), key[2]) if key else (len(text[start:]) - len(text[start:].lstrip()), "x")
-    return f"a value printed by Go; in a Helm template write {{{{- toYaml .Values.{name} | nindent {column + 2} }}}}"
+    return f"a Go value, not YAML; in a Helm template write {{{{- toYaml .Values.{name} | nindent {column + 2} }}}}"
 
 
 def _claims_in_text(text: bytes) -> bool:

@@ -336,7 +336,9 @@ class ConnectionTable:
             "ended": self._ended_since_logged,
         }
         self._ended_since_logged = 0
-        _log.warning("the port is full: ending or refusing connections to make room", extra={"fields": fields})
+        _log.warning(
+            "the port has reached its connection limit: ending or refusing connections", extra={"fields": fields}
+        )
 
 
 def source_of(host: str) -> str:

@@ -95,7 +95,7 @@ class TestWhatIsACluster:
         assert [entry["cluster"] for entry in entries(out, "fleet-cluster")] == ["all/eu.json", "all/us.json"]
         assert err == (
             "all/.old.json: note: skipped: hidden file or directory with topologySpreadConstraints; "
-            "name it to check it\n"
+            "pass its path to check it\n"
         )
 
     def test_the_option_is_one_more_file(self, audit):

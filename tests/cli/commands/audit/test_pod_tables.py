@@ -58,7 +58,7 @@ ABOVE MAXSKEW                    SKEW    WHEN            PODS
 Deployment shop/web zone[0]      3 of 1  DoNotSchedule   a 3, b 0
 Deployment shop/web hostname[1]  3 of 1  ScheduleAnyway  a0 3, b0 0
 
-1 workload without constraints would get the configured defaults; 2 running pods without them
+1 workload without constraints would get the configured defaults; 2 running pods without the defaults
 
 PENDING IF ONE ZONE FAILS"""
         in page

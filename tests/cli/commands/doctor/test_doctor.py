@@ -383,10 +383,10 @@ def test_what_is_not_wrong_has_no_line(doctor, harmless):
 @pytest.mark.parametrize(
     ("release", "state", "why"),
     [
-        ("v1.20.3", "problem", "evenspread supports 1.31 to 1.37 and answers as for 1.37"),
-        ("v1.30.14", "problem", "evenspread supports 1.31 to 1.37 and answers as for 1.37"),
-        ("v1.38.0-alpha.1", "note", "evenspread supports 1.31 to 1.37 and answers as announced for 1.38"),
-        ("v1.39.0", "problem", "evenspread supports 1.31 to 1.37 and answers as for 1.37"),
+        ("v1.20.3", "problem", "evenspread supports 1.31 to 1.37 and behaves as in 1.37"),
+        ("v1.30.14", "problem", "evenspread supports 1.31 to 1.37 and behaves as in 1.37"),
+        ("v1.38.0-alpha.1", "note", "evenspread supports 1.31 to 1.37 and behaves as announced for 1.38"),
+        ("v1.39.0", "problem", "evenspread supports 1.31 to 1.37 and behaves as in 1.37"),
     ],
 )
 def test_a_release_of_kubernetes_that_was_not_compared(doctor, release, state, why):
@@ -563,7 +563,7 @@ def test_the_page_has_a_line_why_and_what_to_do(api, run, tmp_path, doctor):
     assert lines[0] == "ok       Kubernetes          API server: v1.37.1"
     where = "ValidatingWebhookConfiguration evenspread, validate.evenspread.io"
     place = lines.index(f"problem  timeout             {where}: timeoutSeconds is 30")
-    assert lines[place + 1].strip().startswith("Writes wait this long")
+    assert lines[place + 1].strip().startswith("Writes wait timeoutSeconds")
     assert lines[place + 2].strip() == f"$ {HELM} --set webhook.timeoutSeconds=2 --force-conflicts"
     assert lines[-1] == "15 ok, 1 problem, 1 unknown: writes are reviewed"
 

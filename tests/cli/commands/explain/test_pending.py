@@ -56,7 +56,7 @@ and maxSkew 1 lets no other zone have more than 1
 1 pod short of capacity: Pod shop/big
   oldest: shop/big
   0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s).
-  cause: capacity (no node it may use is large enough, even when empty)
+  cause: capacity (no node the pod may use is large enough, even when empty)
   in the way: needs 99 cpu, but no node has more than 4 cpu
 
 1 pod blocked for another reason: Pod other/bare
@@ -67,7 +67,7 @@ and maxSkew 1 lets no other zone have more than 1
 
 1 pod with a fitting node: Pod shop/soon
   oldest: shop/soon
-  fits 1 node: the scheduler has not tried it yet, or preemption has made room
+  fits 1 node: the scheduler has not tried the pods yet, or preemption freed capacity
 
 1 pod with scheduling gates: Pod shop/gated
   oldest: shop/gated

@@ -56,7 +56,8 @@ def test_what_stands_is_written_once():
     index = cluster(SIX)
     first = told(THREE, index, members())
     assert conditions(first)["Delivered"] == ("False", "FieldsDiffer")
-    assert first.condition("Delivered").message == "3 of 3 workloads have other fields; applying the plan restarts them"
+    differ = "3 of 3 workloads lack the plan's fields; applying the plan restarts them"
+    assert first.condition("Delivered").message == differ
     again = told(THREE, index, members(), before=first, now=LATER)
     assert status_json(again) == status_json(first)
     assert status_json(first)["unguarded"] == {"count": 0}
@@ -140,7 +141,7 @@ def test_a_plan_that_pods_have_stays_where_nobody_knows_who_made_them(with_field
     later = told(group, index, pods=pods, before=first)
     assert (pins(later) == pins(first)) is stays
     assert conditions(later)["Planned"] == ("True", "RevisionHeld" if stays else "Planned")
-    assert ("1 pod would lack its fields; change" in later.condition("Planned").message) is stays
+    assert ("1 pod would lack the new fields; change" in later.condition("Planned").message) is stays
 
 
 def test_a_stricter_cap_is_a_new_revision():
@@ -436,9 +437,7 @@ def test_pods_that_no_plan_knows_are_unguarded():
     bare = structs.replace(pods[0], metadata=structs.replace(pods[0].meta, name="bare", labels={"app": "redis"}))
     found = told(THREE, index, members(status=status), [*pods, bare], before=status)
     assert found.unguarded.pods == ("bare", "redis-9-0")
-    assert found.condition("Delivered").message == (
-        "2 pods lack the fields of the plan, 1 of them the shard label shard"
-    )
+    assert found.condition("Delivered").message == ("2 pods lack the fields of the plan, 1 also the shard label shard")
 
 
 @pytest.mark.parametrize(
@@ -449,7 +448,7 @@ def test_the_message_counts_one_workload_with_other_fields(inject, when):
     status = told(group, index, members())
     given = (*members(status=status)[:2], member(2))
     found = told(group, index, given, before=status)
-    assert found.condition("Delivered").message == f"1 of 3 workloads has other fields; {when}"
+    assert found.condition("Delivered").message == f"1 of 3 workloads lacks the plan's fields; {when}"
 
 
 @pytest.mark.parametrize(
@@ -470,7 +469,7 @@ def test_with_injection_templates_get_the_fields_when_they_are_written():
     index = cluster(SIX)
     status = told(group, index, members())
     told_of = status.condition("Delivered").message
-    assert told_of == "3 of 3 workloads have other fields; the next update restarts them"
+    assert told_of == "3 of 3 workloads lack the plan's fields; the next update restarts them"
     old = [pod("app=redis shard=0", node_name="a0")]
     found = told(group, index, members(status=status), old, before=status)
     assert found.condition("Delivered").message == "1 pod lacks the fields of the plan"

@@ -379,14 +379,14 @@ def test_pods_of_others_under_its_labels_make_maxskew_reachable():
         pytest.param(
             "",
             (
-                "the scheduler would then prefer every other node to nodes without topology.kubernetes.io/zone,"
-                " and no cluster is known"
+                "the scheduler would then prefer nodes with the label topology.kubernetes.io/zone;"
+                " evenspread does not know your nodes"
             ),
             id="no cluster",
         ),
         pytest.param(
             "n0 | a: n1 | b: n2",
-            "the scheduler would then prefer every other node to nodes without topology.kubernetes.io/zone",
+            "the scheduler would then prefer nodes with the label topology.kubernetes.io/zone",
             id="one has none",
         ),
         pytest.param("a: n1 | b: n2", "", id="all have it"),

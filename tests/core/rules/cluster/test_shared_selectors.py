@@ -280,7 +280,7 @@ def test_an_owners_selector_that_says_nothing_names_nobody():
 
 def test_keys_that_are_added_later_decide():
     manifest = asked("cart", "zone hard 1 part=shop keys:topology.kubernetes.io/zone")
-    late = ["not evaluated: labels added after the template"]
+    late = ["not evaluated: labels that controllers add to the pods"]
     assert said(RULE, manifest, index=shop("a: n1=pay")) == late
 
 

@@ -110,7 +110,7 @@ def test_a_selector_that_does_not_exist_is_written_as_it_is():
     assert said("selector-not-self", workload("Deployment", "app=web", constraint)) == []
 
 
-OPEN = ["not evaluated: labels added after the template"]
+OPEN = ["not evaluated: labels that controllers add to the pods"]
 
 
 @pytest.mark.parametrize(

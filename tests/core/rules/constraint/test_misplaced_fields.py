@@ -100,7 +100,7 @@ def test_each_field_in_each_place(name, place):
     at(manifest, where)[name] = value
     finding = check(manifest, where, name)
     if name == "minDomains":  # not beside ScheduleAnyway
-        assert (finding.edits, finding.by_hand) == ((), "it would cause min-domains")
+        assert (finding.edits, finding.by_hand) == ((), "the fix would cause min-domains")
         return
     constraint = {key: each for key, each in ZONE.items() if key != name} | {name: value}
     assert applied(manifest, finding.edits) == workload("Deployment", constraint)[0]
@@ -142,7 +142,7 @@ def test_where_it_is_not_known_where_they_belong_people_move_them(constraints, f
     manifest, path = workload("Deployment", *constraints)
     at(manifest, f"{path}spec").update(fields)
     finding = check(manifest, f"{path}spec", *fields)
-    assert (finding.edits, finding.by_hand) == ((), "the constraint they belong to is unknown")
+    assert (finding.edits, finding.by_hand) == ((), "the right constraint for the fields is unknown")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ BOTH = "exists in both matchLabelKeys and labelSelector"
 NOBODY = "no pod of this workload can be created"
 HASH = "pod-template-hash"
 V1_33, V1_34 = KubernetesVersion(1, 33), KubernetesVersion(1, 34)
-LATE = ["not evaluated: labels added after the template"]
+LATE = ["not evaluated: labels that controllers add to the pods"]
 UNKNOWN_HASH = "hash of the template (with it the label controller-revision-hash may exceed 63 bytes)"
 LABEL = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "

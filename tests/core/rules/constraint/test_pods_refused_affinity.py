@@ -18,7 +18,7 @@ REQUIRED = f"spec.affinity.podAntiAffinity.required{LATER}[0]"
 PREFERRED = f"spec.affinity.podAffinity.preferred{LATER}[0].podAffinityTerm"
 HASH = "pod-template-hash"
 WEB = {"matchLabels": {"app": "web"}}
-LATE = "not evaluated: labels added after the template"
+LATE = "not evaluated: labels that controllers add to the pods"
 
 
 refused = partial(findings_of, "pods-refused")

@@ -107,7 +107,7 @@ def test_where_it_cannot_be_evaluated_it_says_so(value, scalers, expected):
 @pytest.mark.parametrize(
     ("replicas", "by_hand"),
     [
-        pytest.param(4, "it would cause revision-mixed", id="rollouts of 4 were counted over zones, and warn"),
+        pytest.param(4, "the fix would cause revision-mixed", id="rollouts of 4 were counted over zones, and warn"),
         pytest.param(1, "", id="rollouts of one pod end evenly"),
     ],
 )

@@ -240,7 +240,7 @@ def test_an_object_that_makes_no_pods():
         (
             "spec.topologySpreadConstraints",
             "a Service creates no pods, so these constraints have no effect",
-            "move to the pod template of a workload",
+            "move them to a workload's pod template",
         )
     ]
 
@@ -335,7 +335,7 @@ def test_a_configured_path_that_finds_nothing():
 
 def test_a_known_custom_resource_has_its_place():
     rollout = deployment("spec.topologySpreadConstraints", apiVersion="argoproj.io/v1alpha1", kind="Rollout")
-    told = "evenspread knows no constraints of a Rollout at this path, so it did not check these"
+    told = "evenspread does not read or check constraints of a Rollout at this path"
     assert unread(rollout) == [("spec.topologySpreadConstraints", told, "move to spec.template.spec")]
     kafka = {"apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka", "metadata": {"name": "k"}}
     [(_, _, fix)] = unread(put(kafka, "spec.kafka.topologySpreadConstraints", BOTH))

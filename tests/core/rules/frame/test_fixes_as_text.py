@@ -127,7 +127,7 @@ def test_what_is_said_is_what_is_edited(fix, text, edits):
         pytest.param(
             softening(ZONE, (ZONE, HOST, SOFT_ZONE)),
             "remove the constraint",
-            "its topologyKey already has a ScheduleAnyway constraint",
+            "another ScheduleAnyway constraint has the same topologyKey",
             id="a soft one of the key is there",
         ),
         pytest.param(

@@ -93,7 +93,7 @@ class TestReplicasThatDoNotFit:
             pytest.param(
                 cluster(CORDONED),
                 web(ZONE, replicas=7, **asking("40")),
-                ["audit 3 of 7 fit: the nodes have no room for more pods"],
+                ["audit 3 of 7 fit: no node admits another of these pods"],
                 id="no room",
             ),
             pytest.param(
@@ -206,7 +206,7 @@ class TestReplicasThatDoNotFit:
     def test_with_more_in_the_way_than_spread(self):
         manifest = web(ZONE, replicas=3, **asking("60"), nodeSelector={"disk": "ssd"})
         [line] = told(DO_NOT_FIT, manifest, cluster("a: a0 | b: b0", labelled="disk=ssd"), FIXED)
-        assert line == "audit 2 of 3 fit: the nodes have no room for more pods"
+        assert line == "audit 2 of 3 fit: no node admits another of these pods"
 
     def test_the_rest_stays_beside_those_that_run(self):
         index = cordoned("a: a0=1 | b: b0=1 | c: c0")
@@ -227,7 +227,7 @@ class TestReplicasThatDoNotFit:
             pytest.param(
                 web(ZONE, kind="StatefulSet", spec=CLAIMS),
                 cordoned(),
-                ["whether all replicas fit is unknown: where the volumes of its claims will be"],
+                ["whether all replicas fit is unknown: the nodes of the pods' future volumes"],
                 id="volumes",
             ),
         ],
@@ -250,7 +250,7 @@ class TestReplicasThatCanGetStuck:
             findings = examined(web(HOST, **STATEFUL), policy, index=pinned()).findings
             [judged] = [each for each in findings if each.finding.rule == STUCK]
             assert judged.finding.detail == (
-                f"some orders place 1 of 2 (cause: spread); 25.0% of random orders end like this; {order}"
+                f"some orders place 1 of 2 (cause: spread); 25.0% of random orders leave pods Pending; {order}"
             )
 
     @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ class TestPodsOfKindsWithoutASelector:
             pytest.param(
                 training("zone hard 1 training.kubeflow.org/job-name=web"),
                 cordoned(),
-                "the labels its controller adds, which the constraints select",
+                "the constraints select labels that the controller adds later",
                 id="its controller's labels are counted",
             ),
         ],
@@ -483,8 +483,7 @@ class TestASearchForWhichOthersWouldWait:
         assert (decision.costly, decision.warnings) == (False, ())
         missing = {each.rule: each.missing for each in decision.not_evaluated}
         assert missing[STUCK] == (
-            "whether every order places all replicas is unknown: this needs a search through all orders, "
-            "which would delay other requests"
+            "whether every order places all replicas is unknown: a search through all orders would delay other requests"
         )
 
     @pytest.mark.parametrize(("nodes", "costly"), [(200, False), (201, True)])

@@ -200,7 +200,7 @@ def test_where_volumes_will_be_is_not_known():
         "ADDED", Claim(metadata=ObjectMeta(name="data-redis-0-0", namespace="shop"), spec=ClaimSpec(volume_name="v"))
     )
     told = said(RULE, redis(spec={"volumeClaimTemplates": claims}), index=found)
-    assert told == ["not evaluated: unknown: where the volumes of its claims will be"]
+    assert told == ["not evaluated: unknown: the nodes of the pods' future volumes"]
 
 
 def test_in_a_review_a_game_of_many_nodes_is_left_to_those_who_have_time():
@@ -310,7 +310,7 @@ def test_volumes_of_other_workloads():
     """Where they are known, pods go there, in the order of their numbers; else it is not known where they go."""
     other = declared(claims=["data"])
     found = beside("a: n1=2 | b: n2", other)
-    unbound = ["not evaluated: unknown: for another workload of the group, where the volumes of its claims will be"]
+    unbound = ["not evaluated: unknown: for another workload of the group, the nodes of the pods' future volumes"]
     for number, zone in enumerate("ab"):
         made = claim(f"data-redis-1-{number}", f"v{number}")
         found.apply("ADDED", made)

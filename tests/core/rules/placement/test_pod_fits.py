@@ -95,7 +95,7 @@ def test_whether_devices_are_free_is_not_known():
 def test_the_finding_has_the_sentence_and_offline_every_fix():
     state = cluster("a: n1=1 n2 | b: ~n3")
     [judged] = tried(state, ZONE).findings
-    assert judged.finding.fix == "add nodeTaintsPolicy: Honor (opens 2 nodes)"
+    assert judged.finding.fix == "add nodeTaintsPolicy: Honor (fits 2 nodes)"
     [judged] = examined(bare(ZONE), index=state).findings
     finding = judged.finding
     assert finding.path == "spec.topologySpreadConstraints[0]"
@@ -104,8 +104,8 @@ def test_the_finding_has_the_sentence_and_offline_every_fix():
         "2 node(s) didn't match pod topology spread constraints."
     )
     assert finding.fix == (
-        "add nodeTaintsPolicy: Honor (opens 2 nodes) | set maxSkew: 2 (opens 2 nodes) | "
-        "set whenUnsatisfiable: ScheduleAnyway (opens 2 nodes)"
+        "add nodeTaintsPolicy: Honor (fits 2 nodes) | set maxSkew: 2 (fits 2 nodes) | "
+        "set whenUnsatisfiable: ScheduleAnyway (fits 2 nodes)"
     )
 
 

@@ -91,4 +91,4 @@ def test_another_constraint_is_made_soft_where_the_first_is_not_enough():
     assert finding.remedy == "remove hostname[1]"
     # Once all fit, the loss of a zone would cost pods: the fix sees to that as well.
     assert finding.fix == "remove the constraint and add nodeTaintsPolicy: Honor in zone[0]"
-    assert (finding.edits, finding.by_hand) == ((), "its topologyKey already has a ScheduleAnyway constraint")
+    assert (finding.edits, finding.by_hand) == ((), "another ScheduleAnyway constraint has the same topologyKey")

@@ -146,6 +146,6 @@ def _read_live(selection: ClusterSelection, frame: Frame, progress: Progress) ->
     return [File(live.source, b"".join(taken.lines()))]
 
 
-_NAMESPACE_HELP = "Check only this namespace. Also the namespace of objects without one."
+_NAMESPACE_HELP = "Check only this namespace. Objects without a namespace belong to it."
 _EXCLUSIVE = "files and a live cluster exclude each other: remove one of them"
 _NOT_A_SNAPSHOT = "not a snapshot; evenspread snapshot --snapshot FILE makes one of any other file"

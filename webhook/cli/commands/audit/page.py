@@ -256,7 +256,7 @@ def _defaults(scan: ClusterScan, paint: Paint) -> Iterator[str]:
     lacking = sum(workload.lacking for workload in targets)
     if targets:
         text = f"{plural(len(targets), 'workload')} without constraints would get the configured defaults"
-        yield f"\n{paint(text, BOLD)}; {plural(lacking, 'running pod')} without them\n"
+        yield f"\n{paint(text, BOLD)}; {plural(lacking, 'running pod')} without the defaults\n"
 
 
 def _name(workload: ScannedWorkload) -> str:

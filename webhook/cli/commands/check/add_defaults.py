@@ -300,7 +300,7 @@ def _effects(addition: Addition, frame: Frame) -> Iterator[str]:
     caused = [finding for finding in _findings(after, addition.manifest, frame) if finding.rule not in known]
     yield from (one_line(finding.summary) for finding in caused)
     if not caused and (wanted := _uncertain_pods(after, addition.manifest, frame)):
-        yield f"some of the {wanted} pods may stay Pending, depending on their order; without them all pods fit"
+        yield f"some of the {wanted} pods may stay Pending, depending on their order; without these constraints all fit"
 
 
 def _findings(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> Iterator[Finding]:

@@ -43,9 +43,7 @@ class _Check(click.Command):
     "3 unreadable input, 4 cluster not readable, 5 a bug of evenspread.",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...|-")
-@click.option(
-    "-f", "--filename", "files", multiple=True, metavar="PATH", help="The same as an argument, as in kubectl."
-)
+@click.option("-f", "--filename", "files", multiple=True, metavar="PATH", help="The same as the argument PATH.")
 @click.option(
     "--ignore", multiple=True, metavar="PATTERN", help="Skip files and directories with a matching path or name."
 )
@@ -55,7 +53,7 @@ class _Check(click.Command):
     "kustomized",
     multiple=True,
     metavar="DIR",
-    help="Build this directory with kustomize or kubectl, and check the output. Repeat it for more.",
+    help="Build this directory with kustomize or kubectl, and check the output. Repeat -k for more.",
 )
 @click.option(
     "--fix",
@@ -68,14 +66,14 @@ class _Check(click.Command):
     is_flag=True,
     help="Print a diff that adds the configured defaults to workloads without constraints.",
 )
-@click.option("--require-reasons", is_flag=True, help="Ignore comments have no effect without a reason.")
+@click.option("--require-reasons", is_flag=True, help="Require a reason in every ignore comment.")
 @click.option(
     "--level",
     type=click.Choice([*map(str, Level)]),
     help="Lowest printed level. audit adds findings that the webhook only records.  [default: low; audit with --rule "
     "and -o report]",
 )
-@click.option("--baseline", metavar="FILE", help="Hide the findings in this file, and name its fixed findings.")
+@click.option("--baseline", metavar="FILE", help="Hide the findings in this file. List those that are fixed.")
 @click.option("--write-baseline", metavar="FILE", help="Write all findings into a file for --baseline.")
 @click.option("--write", is_flag=True, help="Write the changes of --fix or --add-defaults into the files.")
 @result_options()

@@ -84,8 +84,8 @@ def _unchecked(facts: InstallationFacts) -> str:
     if isinstance(facts.configurations, Unread):
         return f"webhook configurations: {facts.configurations.reason}"
     if dry_run.status in {HTTPStatus.OK, HTTPStatus.CREATED}:
-        policy = "the policy warns about nothing here" if dry_run.expected is False else "the policy could not be read"
-        return f"it was admitted without a warning, but {policy}"
+        policy = "the policy has no warning for it" if dry_run.expected is False else "the policy could not be read"
+        return f"the test Deployment got no warning, but {policy}"
     if dry_run.status == HTTPStatus.FORBIDDEN and " cannot create resource " in dry_run.message:
         return f"you may not create Deployments in namespace {dry_run.namespace}"
     return one_line(dry_run.message, _MAX_MESSAGE_CHARS) or f"the API server answered {dry_run.status}"

@@ -119,7 +119,7 @@ def _secret(facts: InstallationFacts) -> Diagnosis:
     if isinstance(facts.tls, Unread):
         return unknown("certificate", where, facts.tls, "whether its name and key are correct")
     if facts.tls is None:
-        lost = "New pods of the webhook do not start without it"
+        lost = "New pods of the webhook do not start without the Secret"
         return problem("certificate", where, "does not exist", lost, _secret_fix(facts))
     certificate = _value(facts.tls, "tls.crt")
     fault = _pair_fault(facts.tls) or _own_fault(certificate, name, facts) or _renewer_fault(facts)

@@ -24,7 +24,7 @@ def endpoints(facts: InstallationFacts) -> Iterator[Diagnosis]:
     service = facts.service
     where = f"Service {facts.namespace}/{facts.service_name}"
     if isinstance(service, Unread):
-        yield unknown("endpoints", where, service, "whether the webhook configurations lead to a pod")
+        yield unknown("endpoints", where, service, "whether the webhook configurations point to a pod")
         return
     if service is None:
         what = "does not exist, but the webhook configurations name it"

@@ -70,7 +70,8 @@ def _webhook(facts: InstallationFacts, where: str, webhook: Object) -> Iterator[
             "timeout",
             where,
             f"timeoutSeconds is {seconds}",
-            "Writes wait this long if the webhook does not answer. All webhooks of a write share the API server's 34 s",
+            "Writes wait timeoutSeconds if the webhook does not answer. "
+            "All webhooks of a write share the API server's 34 s",
             helm_upgrade(facts, "--set webhook.timeoutSeconds=2", "--force-conflicts"),
         )
     if included := _included(facts, webhook):
@@ -78,7 +79,7 @@ def _webhook(facts: InstallationFacts, where: str, webhook: Object) -> Iterator[
             "exclusions",
             where,
             f"namespaceSelector does not exclude {together(included)}",
-            "Pods that the cluster or the webhook needs at its start may wait for the webhook",
+            "Pods that the cluster or the webhook needs to start may wait for the webhook",
             helm_upgrade(facts, "--force-conflicts"),
         )
     if at(webhook, "failurePolicy", default="Fail") != "Ignore":

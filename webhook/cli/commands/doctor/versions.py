@@ -15,9 +15,9 @@ REPORT_VERBS = ("list", "create", "patch", "delete")  # that the controller uses
 
 def versions(facts: InstallationFacts) -> Iterator[Diagnosis]:
     """Yield the lines about the releases of Kubernetes and evenspread."""
-    supported = f"evenspread supports {SUPPORTED} and answers"
+    supported = f"evenspread supports {SUPPORTED} and behaves"
     if facts.version is None:
-        state, why = DiagnosisState.PROBLEM, f"{supported} as for {RECORDED}"
+        state, why = DiagnosisState.PROBLEM, f"{supported} as in {RECORDED}"
     elif facts.version.minor > RECORDED.minor:
         state, why = DiagnosisState.NOTE, f"{supported} as announced for {facts.version}"
     else:

@@ -42,8 +42,8 @@ from webhook.manifests.reading.files import read_files
 
 @click.command(
     short_help="Explain why a pod is Pending, with the smallest fix.",
-    epilog="Exit code: 0 a node admits each pod, 1 no node admits one of them or kube-apiserver refuses it, 2 usage or "
-    "configuration, 3 unreadable input, 4 cluster not readable, 5 a bug of evenspread.",
+    epilog="Exit code: 0 a node admits each pod, 1 a pod has no admitting node or kube-apiserver refuses it, 2 usage "
+    "or configuration, 3 unreadable input, 4 cluster not readable, 5 a bug of evenspread.",
 )
 @click.argument("words", nargs=-1, metavar="[FILE|KIND/NAME]")
 @click.option("--pending", "all_pending", is_flag=True, help="Explain all Pending pods, grouped by cause.")

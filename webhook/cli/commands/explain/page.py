@@ -120,7 +120,7 @@ def _constraint(balance: Balance, explanation: Explanation, question: PodToExpla
     if not counts:
         missing = not balance.domains.column.present
         key = one_line(parsed.topology_key, 64)
-        yield f"  no node has the key {key}{meant_key_text(balance)}\n" if missing else "  no node counts for it\n"
+        yield f"  no node has the key {key}{meant_key_text(balance)}\n" if missing else "  no node is eligible\n"
         return
     yield from _limit(balance, len(counts))
     yield from _domains(balance, explanation, paint)
@@ -258,7 +258,7 @@ def _fixes(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     tolerations = [relief for relief in explanation.reliefs if relief.what == "toleration"]
     lines += [(one_line(relief_text(relief, explanation), 400), relief.nodes.bit_count(), "") for relief in tolerations]
     if not explanation.fixes and any(balance.hard for balance in explanation.balances):
-        yield "changing only its spread constraints does not help\n"
+        yield "changing only the pod's spread constraints does not help\n"
     if lines:
         yield f"{paint('fixes', GREEN)}, smallest first; with each of them, a node admits this pod:\n"
         width = max(_MIN_FIX_WIDTH, *(len(text) for text, _, _ in lines if len(text) <= _MAX_FIX_WIDTH), 0)

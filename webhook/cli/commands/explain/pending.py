@@ -112,7 +112,7 @@ def _block(waiting: PendingGroup, index: ClusterIndex, paint: Paint) -> Iterator
     yield f"  oldest: {one_line(oldest.meta.namespace)}/{one_line(oldest.meta.name)}{since}\n"
     if waiting.kind is PendingCause.FITS:
         nodes = plural(explanation.verdict.feasible.bit_count(), "node")
-        yield f"  fits {nodes}: the scheduler has not tried it yet, or preemption has made room\n"
+        yield f"  fits {nodes}: the scheduler has not tried the pods yet, or preemption freed capacity\n"
         return
     if waiting.kind in (PendingCause.GATED, PendingCause.FOREIGN):
         yield "".join(f"  {one_line(note)}\n" for note in waiting.answer.question.notes)

@@ -15,7 +15,7 @@ from webhook.cli.options import cluster_options, review_options
     epilog="Exit code: 0 after the editor's exit request, 1 without its shutdown request, 2 usage or configuration, "
     "3 unreadable snapshot, 4 cluster not readable.",
 )
-@click.option("--require-reasons", is_flag=True, help="Ignore comments have no effect without a reason.")
+@click.option("--require-reasons", is_flag=True, help="Require a reason in every ignore comment.")
 @click.option(
     "--level",
     type=click.Choice([*map(str, Level)]),

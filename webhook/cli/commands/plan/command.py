@@ -40,8 +40,8 @@ def _print_gaps(planned_group: PlannedGroup, output: str) -> None:
 
 
 @click.command(
-    short_help="Compute fields to limit the pods of a group of workloads on a node or in a zone.",
-    epilog="Exit code: 0 the plan is proven to place all pods within the caps, 1 it is not or there is none, 2 usage "
+    short_help="Compute pod template fields that limit the pods of a group of workloads on a node or in a zone.",
+    epilog="Exit code: 0 the plan is proven to place all pods within the caps, 1 no plan or no proof, 2 usage "
     "or configuration, 3 unreadable input, 4 cluster not readable.",
 )
 @click.argument("files", nargs=-1, metavar="[FILE...]")
@@ -53,7 +53,7 @@ def _print_gaps(planned_group: PlannedGroup, output: str) -> None:
 @current_cluster_options
 @frame_options
 def plan(*, files: tuple[str, ...], name: str, output: str, selection: ClusterSelection, frame: Frame) -> None:
-    """Compute fields to limit the pods of a group of workloads on a node or in a zone.
+    """Compute pod template fields that limit the pods of a group of workloads on a node or in a zone.
 
       kubectl evenspread plan cache.yaml -n shop
 

@@ -104,7 +104,7 @@ def _shard_document(planned: PlannedGroup, shard: Shard, fields: Fields) -> str:
         value, path, note = first.manifest(group.namespace), first.source.template.path, ""
     if first is not None and own is None:
         value = _renamed(value, first, group, shard)
-        note = f"copied from {first.name}: check for other values of that shard"
+        note = f"copied from {first.name}: adapt other values that belong to {first.name}"
     spec = spec_of(fields)
     edits = (
         Edit(f"{path}spec.topologySpreadConstraints", spec["topologySpreadConstraints"] or None),

@@ -105,7 +105,9 @@ def _present_fields(answer: PlanAnswer, paint: Paint) -> Iterator[str]:
         yield from wrapped(text, paint, RED, indent="  ")
         yield from _steps(answer, answer.named(worst.steps))
     if not outlook.gets_stuck and not answer.broken:
-        text = "no order gets stuck or breaks a cap" if outlook.exact else "no fault found in hundreds of orders"
+        text = "no order gets stuck or breaks a cap"
+        if not outlook.exact:
+            text = "no stuck pod or broken cap in hundreds of orders"
         yield from wrapped(text, paint, GREEN, indent="  ")
 
 
@@ -148,7 +150,7 @@ _VERDICTS = {
 }
 _PROOFS = {
     Proof.SEARCH: "proof: all orders of placement were simulated",
-    Proof.ROOM: "proof: at every step of every order of placement, a node admits each remaining pod",
+    Proof.ROOM: "proof: after each placement in any order, a node admits each remaining pod",
     Proof.NONE: "not proven: there are too many orders to simulate",
 }
 
@@ -202,7 +204,7 @@ def _proof(answer: PlanAnswer, plan: GroupPlan) -> str:
         f"{one_line(zone, _NAME)} {pods} of {capacity.zones[zone]}"
         for zone, pods in [*plan.zone_pins.of_zones.items()][:_MAX_ZONES]
     )
-    return f"proof: pods of different {where}s do not compete, and each {where} has room for its own ({loads})"
+    return f"proof: pods of different {where}s do not compete, and each {where} has capacity for its pods ({loads})"
 
 
 def _picture(group: Group, plan: GroupPlan, loads: ZonePins) -> Iterator[str]:

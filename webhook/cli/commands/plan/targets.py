@@ -105,7 +105,7 @@ def planned_groups(
     if not groups:
         where = ", ".join(files) or known.source
         raise CommandError(
-            f"{where}: no {KIND}{f' {name}' * bool(name)} and no ConfigMap with cluster-size", Exit.UNREADABLE
+            f"{where}: no {KIND}{f' {name}' * bool(name)} and no ConfigMap with the key cluster-size", Exit.UNREADABLE
         )
     return [_planned(wanted, read, known, within) for wanted in groups]
 

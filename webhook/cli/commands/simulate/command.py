@@ -69,12 +69,12 @@ class SimulationRequest(Struct, frozen=True, kw_only=True):
     "--all",
     "everything",
     is_flag=True,
-    help="Every workload with missing pods, in the cluster or in the namespace of -n.",
+    help="Simulate every workload with missing pods, in the cluster or in the namespace of -n.",
 )
 @click.option("--replicas", type=click.IntRange(0), metavar="N", help="Simulate N replicas.")
 @click.option("--rollout", is_flag=True, help="Simulate a rolling update of the running pods.")
 @click.option(
-    "--drain", multiple=True, metavar="NODE", help="Simulate a drain of this node. Every event can be repeated."
+    "--drain", multiple=True, metavar="NODE", help="Simulate a drain of this node. You can repeat all event options."
 )
 @click.option("--delete-node", "delete", multiple=True, metavar="NODE", help="Simulate the deletion of this node.")
 @click.option(
@@ -181,7 +181,7 @@ def answer_request(
     target = target.in_namespace(within.namespace)
     workloads, incomplete = targets(target, known, within, replicas=request.replicas, everywhere=not frame.namespace)
     if request.rollout and len(workloads.sources) > 1:
-        raise CommandError(f"--rollout takes one workload, but there are {len(workloads.sources)}")
+        raise CommandError(f"--rollout takes one workload, but there are {len(workloads.sources)}: name one")
     progress = Progress("states")
     effort = Effort(states=request.states)
     run = Run(

@@ -142,7 +142,8 @@ def _moves(end: Ending, joint: JointVerdict, paint: Paint) -> Iterator[str]:
     if shortest and simulation is not None and end.workload.rollout is None:
         # With only a bound known, another order may be shorter.
         shortest = len(simulation.witness) == simulation.fewest
-    yield "\n" + paint("the shortest order to this result" if shortest else "one order to this result", DIM) + "\n"
+    sequence = "the shortest sequence" if shortest else "one sequence"
+    yield "\n" + paint(f"{sequence} to this result", DIM) + "\n"
     width = max(len(one_line(move.pod, _NAME)) for move in moves)
     hidden = max(0, len(moves) - _MAX_MOVES)
     if hidden:
@@ -221,7 +222,7 @@ def _odds(joint: JointVerdict) -> str:
     exact = Fraction(simulation.stuck).limit_denominator(_MAX_DENOMINATOR)
     is_exact = abs(exact - simulation.stuck) < _ROUNDING
     share = f"{exact.numerator:,} in {exact.denominator:,}" if is_exact else f"{simulation.stuck * 100:.2g} %"
-    return f"{share} of the orders get stuck, if all pods and nodes are equally likely"
+    return f"{share} of the placement orders get stuck, with pods and nodes chosen at random"
 
 
 def _scaled(answer: SimulationAnswer) -> str:
@@ -248,4 +249,4 @@ def _likely(answer: SimulationAnswer) -> str:
     text = f"by its scores, the scheduler most likely places {shown}"
     if any(placed.best > 1 for placed in likely.placed):
         text += " (other nodes tie)"
-    return f"{text}; {likely.stuck:,} of {likely.runs:,} such runs get stuck" if likely.runs else text
+    return f"{text}; {likely.stuck:,} of {likely.runs:,} simulated runs get stuck" if likely.runs else text

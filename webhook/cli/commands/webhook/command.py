@@ -90,7 +90,7 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     "--tls-name",
     metavar="NAME",
     multiple=True,
-    help="DNS name in the certificate that evenspread issues. Repeat it for more.",
+    help="DNS name in the certificate that evenspread issues. Repeat the option for more.",
 )
 @ca_options
 @option("--config", metavar="FILE", help="SpreadPolicy file. It is reloaded when it changes. Without it, the defaults.")
@@ -108,7 +108,7 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     type=click.FloatRange(0, 15),
     default=5.0,
     show_default=True,
-    help="Time for open requests after SIGTERM.",
+    help="Time to finish open requests after SIGTERM.",
 )
 @option(
     "--log-level",
@@ -139,7 +139,7 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     default=True,
     help="Create webhook configurations in the cluster of --kubeconfig.",
 )
-@click.option("--advertise", metavar="HOST", help="Address at which that cluster's API server reaches this machine.")
+@click.option("--advertise", metavar="HOST", help="Address of this machine for the API server of --kubeconfig.")
 @click.option("--yes", is_flag=True, help="Register without confirmation.")
 def webhook(**given: object) -> None:
     """Run the webhook. It answers AdmissionReviews on /validate and /mutate, over TLS.

@@ -56,8 +56,8 @@ class Cluster:
         kinds = " and ".join(configuration["kind"] for configuration in made)
         click.echo(
             f"{self._server.url} will send admission requests to {url}.\n"
-            f"  It gets a {kinds} named {REGISTRATION_NAME}: failurePolicy Ignore, timeout 2 s,\n"
-            f"  without the system namespaces. This command deletes it when it ends."
+            f"  evenspread creates a {kinds} named {REGISTRATION_NAME}: failurePolicy Ignore, timeout 2 s,\n"
+            f"  without the system namespaces. Ending this command deletes the registration."
         )
         if ask and not click.confirm("Register?"):
             raise CommandError("not registered", 0)

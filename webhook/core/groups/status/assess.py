@@ -54,8 +54,8 @@ _YES, _NO, _UNKNOWN = "True", "False", "Unknown"
 _KIND = "StatefulSet"  # the default for a shard without a workload
 _PROOFS = {
     Proof.ZONE_BY_ZONE: ("ZoneByZone", "zones do not affect one another, and each has room for its own pods"),
-    Proof.ROOM: ("RoomIsLeft", "in every state there is a node for the next pod"),
-    Proof.SEARCH: ("EveryOrder", "the search followed every order of placing the pods"),
+    Proof.ROOM: ("RoomIsLeft", "in any order, a node always admits the next pod"),
+    Proof.SEARCH: ("EveryOrder", "the search tried every order of placing the pods"),
 }
 
 
@@ -216,7 +216,7 @@ def _held(seen: ObservedGroup, before: SpreadGroupStatus, kept: PlanResult, fres
     effect = f"would restart {plural(_lacking(seen, new), 'workload')}"
     if not seen.members:
         others = sum(not _is_guarded(group, pod, new) for pod in seen.pods)
-        effect = f"{plural(others, 'pod')} would lack its fields"
+        effect = f"{plural(others, 'pod')} would lack the new fields"
     revision = _revision(group, workloads, before)
     text = f"revision {revision} would place all pods, but {effect}; change the spec to apply it"
     return _Planned(before.workloads, before.revision, kept, text)
@@ -317,7 +317,7 @@ def _guarantee(key: str, guarantee: CapGuarantee) -> str:
         CapMethod.MAX_SKEW: "by maxSkew",
         CapMethod.EXACT: "by an exact cap",
         CapMethod.PINS: "by pins",
-        CapMethod.LABEL: "by requiring its label",
+        CapMethod.LABEL: "by requiring the label",
     }
     return f"at most {plural(guarantee.worst, 'pod')} {in_a_domain(key)} {by[guarantee.way]}"
 
@@ -363,14 +363,14 @@ def _delivered(seen: ObservedGroup, planned: _Planned | None, stored: StoredPlan
         return _condition(DELIVERED, _NO, "NothingSelected", text)
     group, lacking = seen.group, _lacking(seen, stored)
     if lacking:
-        has, them = ("has", "it") if lacking == 1 else ("have", "them")
+        lacks, them = ("lacks", "it") if lacking == 1 else ("lack", "them")
         restart = f"the next update restarts {them}" if group.inject else f"applying the plan restarts {them}"
-        text = f"{lacking} of {plural(len(seen.members), 'workload')} {has} other fields; {restart}"
+        text = f"{lacking} of {plural(len(seen.members), 'workload')} {lacks} the plan's fields; {restart}"
         return _condition(DELIVERED, _NO, "FieldsDiffer", text)
     if unguarded:
         unlabelled = sum(group.shard_label not in pod.labels for pod in seen.pods)
         text = f"{plural(unguarded, 'pod')} {'lacks' if unguarded == 1 else 'lack'} the fields of the plan"
-        text += f", {unlabelled} of them the shard label {one_line(group.shard_label, 80)}" if unlabelled else ""
+        text += f", {unlabelled} also the shard label {one_line(group.shard_label, 80)}" if unlabelled else ""
         return _condition(DELIVERED, _NO, "UnguardedPods", text)
     return _condition(DELIVERED, _YES, "Delivered", "all pods have the fields of the plan")
 

@@ -79,8 +79,8 @@ ALL_IN_ONE = Rule(
     mode=Mode.AUDIT,
     only_audits=True,
     why=(
-        "Losing that zone or node takes your whole workload down. This happens without constraints, with soft "
-        "constraints, and with constraints added after the pods."
+        "Losing one zone or node takes your whole workload down. Pods end up in one domain without constraints, with "
+        "soft constraints, and with constraints added after the pods."
     ),
     ask=evaluate,
     needs=(Need.NODES, Need.PODS),

@@ -122,8 +122,8 @@ def _one_at_a_time(first: Placed, other: Placed, every: list[Placed], ground: Us
     if lacking := ((one ^ another) & ground.open).bit_count():
         lacks = "lacks" if lacking == 1 else "lack"
         detail += (
-            f"; it also counts {plural(lacking, 'node')} that {lacks} one of the two labels, which kube-scheduler never"
-            " uses, so it can evict pods in every run"
+            f"; it also counts {plural(lacking, 'node')} that {lacks} one of the two labels, but kube-scheduler never"
+            " uses such nodes, so the descheduler can evict pods in every run"
         )
     summary, fix = f"the descheduler handles {keys} separately", softening(other, every)
     return AUTOSCALER.finding(
@@ -176,7 +176,7 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Fi
         enough = -(-replicas // there)
         asks, also = "asks for", ""
         if not constraint.hard:
-            asks, also = "first wants", "treats ScheduleAnyway as DoNotSchedule until that fails, and "
+            asks, also = "first wants", "at first treats ScheduleAnyway as DoNotSchedule, and "
         said = f"{plural(asked, 'node')}, {there:,} exist{'s' if there == 1 else ''}"
         yield AUTOSCALER.finding(
             placed,
@@ -222,8 +222,8 @@ def _avoided_nodes(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
             summary=f"{placed.name}: Karpenter skips {skipped:,} PreferNoSchedule node{'s' if skipped > 1 else ''}",
             remedy="tolerate the taint",
             detail=f"Karpenter puts no pod on {plural(skipped, 'node')} with a PreferNoSchedule taint the pods do not"
-            " tolerate, and does not count them with nodeTaintsPolicy: Honor; kube-scheduler counts them, and uses them"
-            " as a last resort; Karpenter counts and uses them only if a NodePool has such a taint",
+            " tolerate, unless a NodePool has such a taint; with nodeTaintsPolicy: Honor it does not count these nodes;"
+            " kube-scheduler counts them and uses them last",
         )
 
 
@@ -239,7 +239,7 @@ def _alternative_terms(placed: Placed, ground: UsableNodes) -> Iterator[Finding]
             summary=f"{placed.name}: Karpenter tries node affinity terms one by one",
             remedy="use one term",
             detail="Karpenter uses only the first term of the required node affinity, for new nodes too, and tries the"
-            f" next term if it finds none; {plural(later, 'node')} accepted by kube-scheduler"
+            f" next term if no node matches; {plural(later, 'node')} accepted by kube-scheduler"
             f" match{'es' if later == 1 else ''} only a later term",
         )
 
@@ -261,7 +261,7 @@ def _narrowed(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
             "nodeAffinityPolicy",
             changes(placed, nodeAffinityPolicy=HONOR),
             summary=f"{placed.name}: Karpenter ignores excluded domains",
-            remedy="use Honor",
+            remedy="use nodeAffinityPolicy: Honor",
             detail=f"the pods select domains by the label {one_line(key, 60)} itself; Karpenter takes the minimum over"
             " these domains only, but with nodeAffinityPolicy: Ignore kube-scheduler counts the others too",
         )
@@ -289,10 +289,10 @@ def _closed_domains(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
         yield AUTOSCALER.finding(
             placed,
             "whenUnsatisfiable",
-            Fix("tolerate the taints of the nodes there, or expect a new node"),
+            Fix(f"tolerate the taints of the {noun}s' nodes, or expect a new node"),
             summary=f"{placed.name}: Karpenter first wants nodes in {plural(closed, f'unusable {noun}')}",
             remedy="tolerate the taints",
-            detail=f"Karpenter treats ScheduleAnyway as DoNotSchedule until that fails; {plural(closed, noun)} without"
+            detail=f"Karpenter at first treats ScheduleAnyway as DoNotSchedule; {plural(closed, noun)} without"
             f" a usable node hold{'s' if closed == 1 else ''} the minimum, so it adds a node there if its NodePools"
             f" allow; kube-scheduler uses the other {noun}s",
         )
@@ -325,11 +325,11 @@ def _alone(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
         yield AUTOSCALER.finding(
             placed,
             "topologyKey",
-            Fix("label all nodes for the topologyKeys of all DoNotSchedule constraints"),
+            Fix("give all nodes the labels of all DoNotSchedule topologyKeys"),
             summary=f"{placed.name}: Karpenter also counts {nodes} that lack{'s' if more == 1 else ''} another label",
             remedy="label them" if more > 1 else "label it",
-            detail="kube-scheduler counts no node that lacks the label of any DoNotSchedule constraint; Karpenter"
-            f" evaluates each constraint alone, and counts {plural(more, 'usable node')} more",
+            detail="kube-scheduler counts only nodes with the labels of all DoNotSchedule constraints; Karpenter"
+            f" evaluates each constraint alone, and counts {plural(more, 'more usable node')}",
         )
 
 

@@ -206,9 +206,9 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
         return Fix(f"add a ScheduleAnyway constraint over {over} with a labelSelector that matches these pods")
     text = " and ".join(f"add {flow(each)}" for each in added)
     if lacking := [key for key in missing if not _is_everywhere(key, subject)]:
-        unknown = ", and no cluster is known" if subject.index is None else ""
-        last = f"nodes without {' and '.join(lacking)}"
-        return Fix(text, by_hand=f"the scheduler would then prefer every other node to {last}{unknown}")
+        unknown = "; evenspread does not know your nodes" if subject.index is None else ""
+        labels = " and ".join(lacking)
+        return Fix(text, by_hand=f"the scheduler would then prefer nodes with the label {labels}{unknown}")
     path = f"{template.path}spec.topologySpreadConstraints"
     return Fix(text, tuple(Edit(f"{path}[{place}]", plain(each)) for place, each in enumerate(added, len(declared))))
 

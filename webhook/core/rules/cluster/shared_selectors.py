@@ -89,9 +89,9 @@ TOO_WIDE = Rule(
     mode=Mode.AUDIT,
     why=(
         "The scheduler spreads the sum of all matched pods. If it includes pods of another workload, all your pods can "
-        "be in one zone although the sum is even. The rule warns if your constraint is hard, the other workload has no "
-        "constraint over the same key, and without its pods other nodes would admit your next pod. `check` also "
-        "compares workloads without pods in one file and namespace."
+        "be in one zone although the sum is even. The rule only warns if your constraint is hard, and pods of a "
+        "workload without a constraint over the same key keep other nodes from admitting your next pod. "
+        "`evenspread check` also compares workloads of the same file and namespace that have no pods yet."
     ),
     ask=evaluate,
     needs=(Need.PODS,),

@@ -141,8 +141,8 @@ KEY_UNKNOWN = Rule(
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
-        "A hard constraint then leaves every pod Pending. A soft constraint has no effect itself, and turns off your "
-        "other soft constraints, because the scheduler scores only nodes with the labels of all soft constraints."
+        "A hard constraint over a missing label leaves every pod Pending. A soft constraint has no effect, and turns "
+        "off your other soft constraints. The scheduler scores only nodes with the labels of all soft constraints."
     ),
     ask=evaluate_nodes,
     needs=(Need.NODES,),

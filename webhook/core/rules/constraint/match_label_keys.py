@@ -101,14 +101,15 @@ WRONG_KIND = _rule(
 )
 MIXED = _rule(
     id="revision-mixed",
-    title="a rolling update can leave domains further apart than maxSkew",
+    title="a rolling update can leave a skew above maxSkew",
     mode=Mode.AUDIT,
     why=(
-        "During a rollout, the scheduler counts old and new pods together. After the old pods are gone, your new pods "
-        "can differ by more than maxSkew, and nothing moves them. On a real control plane, 276 of 600 rollouts ended "
-        "beyond maxSkew ([measurements](rollouts.md)). With pod-template-hash in matchLabelKeys, each revision counts "
-        "alone, and 0 of 90 did. The rule warns about zones with maxSkew 1 and the default strategy if at least one in "
-        "ten measured rollouts ended beyond maxSkew. All other cases are audit."
+        "During a rollout, the scheduler counts old and new pods together. After the old pods are gone, the skew of "
+        "your new pods can exceed maxSkew, and Kubernetes never moves them. On a real control plane, 276 of 600 "
+        "rollouts ended beyond maxSkew ([measurements](rollouts.md)). With pod-template-hash in matchLabelKeys, the "
+        "scheduler counts each revision alone, and 0 of 90 rollouts ended beyond maxSkew. The rule warns about zones "
+        "with maxSkew 1 and the default strategy if at least one in ten measured rollouts ended beyond maxSkew. All "
+        "other cases are only audited."
     ),
 )
 

@@ -57,8 +57,8 @@ UNKNOWN_FIELD = Rule(
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
-        "kube-apiserver drops unknown fields. You lose a misspelt maxSkew, and the fields of a constraint placed in "
-        "the pod's spec, in the pod template or in a container. A wrong `nindent` in a Helm template often causes "
+        "kube-apiserver drops unknown fields. You lose a misspelt maxSkew, and a constraint's fields indented into "
+        "the pod's spec, the pod template or a container. A wrong `nindent` in a Helm template often causes "
         "this. kubectl refuses such an object by default. Helm and most controllers send it."
     ),
     ask_written=evaluate,
@@ -132,7 +132,7 @@ def _outside_constraints(above: str, names: Sequence[str], value: Mapping[str, o
     templates = [each for each in workload.templates if f"{above}.".startswith(each.path)] or [*workload.templates]
     right = f"{templates[0].path}spec.{CONSTRAINTS}" if templates else CONSTRAINTS
     text = f"move {together(names)} into {right}"
-    reason, edits = "the constraint they belong to is unknown", tuple[Edit, ...]()
+    reason, edits = "the right constraint for the fields is unknown", tuple[Edit, ...]()
     if len(templates) == 1 and isinstance(given, dict):
         fields = {name: given[name] for name in names}
         edits = tuple(_placed(fields, templates[0], value))

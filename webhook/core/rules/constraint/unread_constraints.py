@@ -128,12 +128,12 @@ def _answers(of: Written) -> Iterator[RuleAnswer]:
 
 UNREAD = Rule(
     id="unread-constraints",
-    title="constraints are in a place where nothing reads them",
+    title="constraints are in a field that nothing reads",
     severity=Severity.MEDIUM,
     mode=Mode.WARN,
     why=(
-        "Constraints in a wrong place or under a misspelt name reach no pod, and kubectl refuses the object. The same "
-        "holds for a kind that no API server has. If only your API server knows the kind, your "
+        "Constraints in a wrong place or under a misspelt name reach no pod, and kubectl refuses the object. kubectl "
+        "also refuses a kind unknown to the API server. If only your API server knows the kind, your "
         "constraints may work, but evenspread cannot check them. Add the kind to `workloads` in the configuration. In "
         "values of a chart (values file, HelmRelease, Application), a misspelt name is a finding, because Helm drops "
         "unused values."
@@ -290,7 +290,7 @@ def _unknown(of: Written, place: _UnreadKey, read: tuple[str, ...]) -> Finding:
     if "." not in of.group:
         severity = Severity.HIGH
         summary = f"{kind} creates no pods, so these constraints have no effect"
-        remedy = fix = "move to the pod template of a workload"
+        remedy = fix = "move them to a workload's pod template"
     elif configured_layout(of.api_version, of.kind, of.embedded) is not None:
         name, path = next(((name, entry[name]) for name in _PATHS if name in entry), ("", ""))
         own = next(each for each in of.embedded if (each.api_version, each.kind) == (of.api_version, of.kind))
@@ -303,7 +303,7 @@ def _unknown(of: Written, place: _UnreadKey, read: tuple[str, ...]) -> Finding:
     elif read:
         near = _nearest(place, read)
         named = " or ".join(path.rpartition(".")[0] for path in near[:_MAX_PLACES_NAMED])
-        summary = f"evenspread knows no constraints of {kind} at this path, so it did not check these"
+        summary = f"evenspread does not read or check constraints of {kind} at this path"
         remedy = fix = f"move to {named}"
     else:
         by_hand = _IN_CONFIGURATION

@@ -16,7 +16,7 @@ from webhook.core.workloads.workload import Workload
 
 # No two workloads share these labels. A constraint with such a label counts a single revision or Job.
 OWN_LABELS = REVISION_LABELS | {*JOB_LABELS}
-LATE_LABELS = Reason("labels added after the template")
+LATE_LABELS = Reason("labels that controllers add to the pods")
 _IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
 
 

@@ -146,5 +146,6 @@ def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -
     """Make a constraint soft and remove its minDomains. No edits if its topologyKey has a soft constraint already."""
     fields = soft_fields(placed.constraint, [each.constraint for each in every if each.template is placed.template])
     if fields is None:
-        return Fix(removal(placed, named=named).text, by_hand="its topologyKey already has a ScheduleAnyway constraint")
+        twin = "another ScheduleAnyway constraint has the same topologyKey"
+        return Fix(removal(placed, named=named).text, by_hand=twin)
     return changes(placed, at=None, named=named, **fields)

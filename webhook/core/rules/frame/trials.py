@@ -105,9 +105,9 @@ def _for_people(finding: Finding, by_hand: str, later: str = "") -> Finding:
 _NO_PLACE = "the edit does not fit the object"
 _UNREADABLE = "the edited object cannot be read"
 _STAYS = "the finding would remain"
-_BRINGS = "it would cause"
+_BRINGS = "the fix would cause"
 _FAILS = "because of a bug, a rule of evenspread raised an error on the edited object"
-_MANY = "evenspread tests no more fixes of one object at once"
+_MANY = "evenspread reached its limit of tested fixes per object"
 
 
 def _all_tried(findings: Iterable[Finding], tried: Iterable[Finding], attempt: Callable[[Finding], Finding]) -> Tried:

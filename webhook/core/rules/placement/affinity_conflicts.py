@@ -50,7 +50,7 @@ def _evaluate_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
 
 CONFLICTS = PlacementRule(
     id="spread-conflicts-affinity",
-    title="a node selector, affinity or volumes leave room for fewer pods than replicas",
+    title="a node selector, affinity or volumes allow fewer pods than replicas",
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
@@ -225,8 +225,8 @@ def _finding_about_volumes(
         remedy.fix,
         summary=said,
         remedy=remedy.words,
-        detail=f"{said}, and by maxSkew {placed.name} allows each {noun(capacity)} only {capacity.limit.max_skew} more"
-        f" than the emptiest; the pods with these volumes do not run yet{case.stay}",
+        detail=f"{said}, and maxSkew allows each {noun(capacity)} only {plural(capacity.limit.max_skew, 'more pod')}"
+        f" than the emptiest {noun(capacity)}; the pods with these volumes do not run yet{case.stay}",
         warns=admitted < case.wanted,
         at_most=case.at_most,
     )

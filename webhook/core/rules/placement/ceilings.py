@@ -56,7 +56,8 @@ TAINTED = PlacementRule(
     mode=Mode.AUDIT,
     why=(
         "With `nodeTaintsPolicy: Ignore`, the default, a domain of untolerated nodes still counts, usually with 0 "
-        "pods. Every other domain can then hold only maxSkew pods more. It is a finding if this caps your replicas."
+        "pods. Every other domain can then hold only maxSkew more pods. It is a finding if such domains "
+        "cap your replicas."
     ),
     of_template=_tainted,
     concerns=counts_tainted_nodes,
@@ -218,8 +219,8 @@ CEILING = PlacementRule(
     mode=Mode.AUDIT,
     why=(
         "The nodes of a small zone fill up to their maxSkew. The zone then keeps its count, and every other zone can "
-        "have only maxSkew pods more. Nodes there stay empty, so no node anywhere accepts another pod. The rule warns "
-        "if this caps your replicas."
+        "have only maxSkew more pods. Nodes of the other zones stay empty, but no node accepts another pod. The rule "
+        "warns if this caps your replicas."
     ),
     of_template=_full_zones,
     concerns=_over_zones_and_hosts,

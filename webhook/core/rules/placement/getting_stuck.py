@@ -59,7 +59,7 @@ STUCK = PlacementRule(
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
-        "The scheduler places one pod at a time and never moves a pod. Early placements can block your later pods. "
+        "The scheduler places one pod at a time and never moves a pod. Some placement orders block your later pods. "
         "evenspread found such an order by simulation. It names a fix only if every order then places all pods."
     ),
     needs=_NEEDS,
@@ -75,7 +75,7 @@ ROLLOUT_STUCK = PlacementRule(
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
-        "Old pods count until they are gone. A new pod can wait for the end of an old pod, while your rollout waits "
+        "Old pods count until they are gone. A new pod can wait until an old pod is deleted, while your rollout waits "
         "for the new pod. The simulation deletes old pods in any order allowed by your strategy, and places each new "
         "pod on any admitting node. A StatefulSet replaces its highest ordinal first. Up to Kubernetes 1.36, it "
         "ignores maxUnavailable and replaces one pod at a time."
@@ -112,4 +112,4 @@ def _how_often(short: Shortfall) -> str:
     if stuck is None or short.found.verdict is PlacementVerdict.NO_FIT:
         return ""
     orders = f"{sampled} tried" if sampled else "random"
-    return f"; {stuck:.1%} of {orders} orders end like this"
+    return f"; {stuck:.1%} of {orders} orders leave pods Pending"

@@ -132,11 +132,11 @@ GROUP_CAP = Rule(
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
-        "A SpreadGroup limits the share of your group in one zone or node. Losing more at once would cost too much. A "
-        "cap counts the pods of all workloads in the group. Pods break it if they are older than the plan, after a "
-        "scale-in, or without the plan's fields. evenspread places the missing pods of your workload into the fullest "
-        "domains first. Then it also tries them after the missing pods of other workloads in the group. Nodes without "
-        "the label are one domain, because a cap counts no pods there."
+        "A SpreadGroup limits the share of your group in one zone or node. Losing more pods at once would cost too "
+        "much. A cap counts the pods of all workloads in the group. Pods can break a cap if they are older than the "
+        "plan, after a scale-in, or without the plan's fields. evenspread simulates placing your workload's missing "
+        "pods into the fullest domains, before and after the missing pods of the group's other workloads. Nodes "
+        "without the label are one domain, because a cap counts no pods there."
     ),
     ask=evaluate,
     needs=(Need.NODES, Need.PODS, Need.DRY_RUN),

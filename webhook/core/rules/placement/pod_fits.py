@@ -171,7 +171,7 @@ def _finding(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -
         warning=_warning(blocking, explanation, subject, remedy),
         detail=f"cause: spread; {explanation.verdict.sentence}",
         fix=" | ".join(
-            f"{text} (opens {plural(fix.nodes, 'node')})" for text, fix in zip(texts, explanation.fixes, strict=True)
+            f"{text} (fits {plural(fix.nodes, 'node')})" for text, fix in zip(texts, explanation.fixes, strict=True)
         ),
         key=placed.key if placed else "spec",
         at_most=Mode.WARN if _needs_action(explanation, subject, index) else Mode.AUDIT,

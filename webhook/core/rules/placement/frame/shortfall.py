@@ -202,7 +202,7 @@ def _unknown_labels(case: TemplateUnderRule) -> str:
     asked = {key for each in case.placed for key in selected_by(each.constraint)}
     unknown = asked - labels_at_creation(workload, template.template).keys()
     if any(may_be_created_with(workload, key) for key in unknown):
-        return "the labels its controller adds, which the constraints select"
+        return "the constraints select labels that the controller adds later"
     # The next pod may belong to the running revision, known by its ReplicaSet.
     by_revision = workload.traits.in_replica_sets and workload.traits.revision in asked and case.once(_is_applied)
     return case.index.lacks("replicasets") if by_revision else ""
@@ -264,7 +264,7 @@ def _always_fit(short: Shortfall, template: Template) -> bool:
 def in_the_way(short: Shortfall) -> str:
     """Describe why no further pod fits: ``tainted zone c stays at 0``."""
     if short.cause is Cause.CAPACITY:
-        return "the nodes have no room for more pods"
+        return "no node admits another of these pods"
     case = short.case
     here = candidate_nodes(case.facts, present=True)
     capacities = zip(constraint_capacities(case.facts.hard, here, case.facts.problem), case.placed, strict=True)
