@@ -124,7 +124,7 @@ def table(found: dict[tuple[int, int], list[tuple[int, int]]], max_skew: int = 1
         for many in zones:
             ends = [after for _, after in found[number, many]]
             beyond = sum(end > max_skew for end in ends)
-            worst = f", by up to {max(ends)}" if beyond else ""
+            worst = f", skew {max(ends)}" if beyond else ""
             cells.append(f"{beyond} of {len(ends)}{worst}")
         lines.append(f"| {number} | " + " | ".join(cells) + " |")
     runs = [after for each in found.values() for _, after in each]

@@ -47,18 +47,25 @@ INDEX = """# Rules
 Each page shows a manifest that breaks the rule, the effect in your cluster, the fix, and the cases in which the rule
 stays silent. [Precision](precision.md) lists how many findings in public repositories are true.
 
-You set the mode of each rule in your configuration (`rules`): `deny`, `warn`, `audit` or `off`. The `ceiling` caps the
-mode: globally, per namespace, or by the Namespace label `evenspread.io/ceiling`. Each rule answers *pass*, *finding* or
-*not evaluated*, with the missing fact.
+You set the mode of each rule in your [configuration](../configuration.md) (`rules`):
+
+| mode | the webhook's reaction to a finding |
+|---|---|
+| `deny` | rejects the object |
+| `warn` | admits the object with a warning to its author |
+| `audit` | admits the object silently. The finding goes to metrics, the audit log and [reports](../reports.md) |
+| `off` | none, because it does not evaluate the rule |
+
+The `ceiling` caps all modes: globally, per namespace, or by the Namespace label `evenspread.io/ceiling`. A rule is *not
+evaluated* if it lacks a fact, and names the fact.
 
 Messages name a constraint by the last part of its topologyKey and its index. `zone[0]` is
 `topologySpreadConstraints[0]` over `topology.kubernetes.io/zone`.
 
-- "At most 2 of 6 fit" is a proven bound. No order of placing your pods exceeds it, if running pods stay in place. Other
-  limits can lower it further.
-- evenspread names a fix for such a finding only if all pods then fit in every order.
+"At most 2 of 6 fit" is a proven bound: if running pods stay in place, no order of placing your pods exceeds it. Other
+limits can lower it further. evenspread offers a fix for such a finding only if all pods then fit in every order.
 
-| rule | severity | default mode | needs |
+| rule | severity | default mode | what the rule needs |
 |---|---|---|---|
 """
 
@@ -104,14 +111,16 @@ def example(rule):
 
 
 def sentence(text):
-    """Capitalise the text, unless it starts with a field name."""
-    return text[0].upper() + text[1:] if text.split()[0].islower() else text
+    """Capitalise the text, unless it starts with a name of Kubernetes."""
+    first = text.split()[0]
+    return text[0].upper() + text[1:] if first.islower() and "-" not in first else text
 
 
 def page(rule):
     """One rule as Markdown."""
     lines = [f"# {rule.id}", "", f"{sentence(rule.title)}.", ""]
-    lines += ["| severity | default mode | [rulesVersion](../configuration.md#the-file) |", "|---|---|---|"]
+    since = "since [rulesVersion](../configuration.md#the-file)"
+    lines += [f"| severity | default [mode](README.md) | {since} |", "|---|---|---|"]
     lines += [f"| {severity(rule)} | {rule.mode} | {rule.since} |", ""]
     if rule.highest_on_pods is not Mode.DENY:
         lines += ["It never denies Pods, scale requests or kube-system accounts.", ""]
@@ -125,9 +134,9 @@ def page(rule):
         texts = [text for each in findings for text in (each.summary, f"fix: {each.fix}")]
         lines += ["`evenspread check` reports:", "", "```", *texts, "```", ""]
     else:
-        lines += ["The warning:", "", "```", *warnings_of(findings), "```", ""]
+        lines += ["In mode `warn`:", "", "```", *warnings_of(findings), "```", ""]
     if rule.id not in OFFLINE and not (rule.highest_on_pods is not Mode.DENY and named.startswith("Pod")):
-        lines += ["The denial:", "", "```", denial(named, findings, Messages()), "```", ""]
+        lines += ["In mode `deny`:", "", "```", denial(named, findings, Messages()), "```", ""]
     lines += in_other_releases(shown, rule.id)
     lines += ["## How to fix it", "", "Change your manifest to:", "", *block(shown.good)]
     if shown.after:
@@ -172,7 +181,7 @@ def in_other_releases(shown, rule):
             lines += (
                 [f"In Kubernetes {which}:", "", "```", text, "```", ""]
                 if text
-                else [f"In Kubernetes {which} the rule is silent.", ""]
+                else [f"In Kubernetes {which}, the rule does not report this manifest.", ""]
             )
     return lines
 

@@ -214,7 +214,7 @@ def test_the_domains_that_the_pods_may_use_count(nodes, constraint, fields, spea
 def test_what_was_seen_is_what_the_page_says():
     page = (Path(__file__).parents[4] / "docs" / "rules" / "rollouts.md").read_text()
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", page[: page.index("In total")], re.MULTILINE)
-    cells = {int(number): re.findall(r"(\d+) of 20(?:, by up to (\d))?", row) for number, row in rows}
+    cells = {int(number): re.findall(r"(\d+) of 20(?:, skew (\d))?", row) for number, row in rows}
     told = {
         number: {zones: (int(ended), int(most or 1)) for zones, (ended, most) in zip((2, 3, 4), row, strict=True)}
         for number, row in cells.items()

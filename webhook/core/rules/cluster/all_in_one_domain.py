@@ -79,8 +79,8 @@ ALL_IN_ONE = Rule(
     mode=Mode.AUDIT,
     only_audits=True,
     why=(
-        "Losing one zone or node takes your whole workload down. Pods end up in one domain without constraints, with "
-        "soft constraints, and with constraints added after the pods."
+        "If this zone or node fails, your whole workload is down. Causes are missing constraints, soft "
+        "constraints, and constraints added when the pods already ran."
     ),
     ask=evaluate,
     needs=(Need.NODES, Need.PODS),

@@ -75,20 +75,22 @@ AUTOSCALER = Rule(
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
-        "Karpenter simulates scheduling with its own code "
-        "([measured differences](../exactness.md#who-else-reads-the-constraint)):\n\n"
-        "- For hostname it assumes a minimum of 0 pods per node, so it wants one node per maxSkew pods. If the "
+        "Karpenter simulates scheduling with its own code ([measured "
+        "differences](../exactness.md#who-else-reads-the-constraint)):\n\n"
+        "- For hostname, it assumes a minimum of 0 pods per node, so it wants one node per maxSkew pods. If the "
         "constraint counts more pods than the workload's replicas, it may treat every existing node as full.\n"
-        "- It first treats ScheduleAnyway as DoNotSchedule. It may add a node in a domain that has no usable node for "
+        "- It first treats ScheduleAnyway as DoNotSchedule. It may add a node in a domain without usable nodes for "
         "your pods.\n"
-        "- It evaluates each constraint alone, and merges constraints that differ only in minDomains.\n"
-        "- For a selector without conditions it counts every pod in the namespace.\n"
-        "- It ignores domains that your pods exclude by the topologyKey itself.\n"
+        "- It evaluates each constraint alone. Constraints that differ only in minDomains count as one.\n"
+        "- For a selector without conditions, it counts every pod in the namespace.\n"
+        "- It ignores domains that the node selector or affinity of your pods excludes by the topologyKey.\n"
         "- It ignores matchFields, and tries the terms of a required node affinity one by one.\n"
         "- It skips existing nodes with an untolerated PreferNoSchedule taint.\n\n"
-        "The descheduler handles each constraint alone. It can evict a pod for one constraint even if no node "
-        "satisfies all of them. For an empty selector it counts every pod in the namespace. Unlike kube-scheduler, it "
-        "counts nodes that lack the topology key of another hard constraint. It can then evict your pods in every run."
+        "The descheduler handles each constraint alone:\n\n"
+        "- It can evict a pod for one constraint even if no node satisfies all of them.\n"
+        "- For an empty selector, it counts every pod in the namespace.\n"
+        "- Unlike kube-scheduler, it counts nodes that lack the topology key of another hard constraint. It can "
+        "then evict your pods in every run."
     ),
     ask=evaluate,
     needs=(Need.NODES, Need.WORKLOADS),

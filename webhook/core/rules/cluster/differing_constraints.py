@@ -97,8 +97,8 @@ DIFFER = Rule(
     mode=Mode.AUDIT,
     only_audits=True,
     why=(
-        "The scheduler places each pod by its own constraints. If two of your workloads count each other's pods under "
-        "different constraints, their pods drift apart."
+        "The scheduler places each pod by its own constraints. If two workloads count each other's pods, the "
+        "looser constraint can make the counts more uneven than the stricter one allows."
     ),
     ask=evaluate,
     needs=(Need.WORKLOADS,),

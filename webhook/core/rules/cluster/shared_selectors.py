@@ -88,10 +88,13 @@ TOO_WIDE = Rule(
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
-        "The scheduler spreads the sum of all matched pods. If it includes pods of another workload, all your pods can "
-        "be in one zone although the sum is even. The rule only warns if your constraint is hard, and pods of a "
-        "workload without a constraint over the same key keep other nodes from admitting your next pod. "
-        "`evenspread check` also compares workloads of the same file and namespace that have no pods yet."
+        "The scheduler spreads the sum of all matched pods. If the sum includes pods of another workload, all your "
+        "pods can be in one zone although the sum is even.\n\n"
+        "The rule warns if all of these hold, and otherwise audits:\n\n"
+        "- your constraint is hard,\n"
+        "- the other workload has no constraint over the same key,\n"
+        "- without the pods of that workload, other nodes would admit your next pod.\n\n"
+        "`evenspread check` also compares workloads without pods, if they are in one file and namespace."
     ),
     ask=evaluate,
     needs=(Need.PODS,),

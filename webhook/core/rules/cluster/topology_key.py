@@ -50,8 +50,8 @@ DEPRECATED = _rule(
     title="the topologyKey is deprecated",
     severity=Severity.LOW,
     why=(
-        "Only some providers still set the beta names of node labels. Without the label on your nodes, a hard "
-        "constraint leaves every pod Pending."
+        "Only some providers still label nodes with the beta keys. If your nodes lack the label, a hard constraint "
+        "leaves every pod Pending."
     ),
 )
 
@@ -154,8 +154,8 @@ KEY_PARTIAL = Rule(
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
-        "Your pods never use a node without the label if the constraint is hard. If it is soft, the node is the last "
-        "choice. The scheduler does not count pods on such a node."
+        "If the constraint is hard, your pods never use a node without the label. If it is soft, such a node is "
+        "the last choice. The scheduler does not count pods on it."
     ),
     ask=evaluate_nodes,
     needs=(Need.NODES,),

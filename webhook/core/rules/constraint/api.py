@@ -63,8 +63,8 @@ def _errors(subject: Subject) -> Iterator[RuleAnswer]:
 
 
 _UNUSABLE = (
-    "kube-apiserver refuses your Deployments with this error, but accepts this Rollout, a custom resource. It then "
-    "refuses each of its pods. You only see an event."
+    "kube-apiserver refuses a Deployment with this error. It accepts this Rollout, a custom resource, but refuses all "
+    "its pods. You only see an event."
 )
 
 
@@ -101,7 +101,7 @@ _BY_FIELD: Mapping[str, Rule] = {
     "{topologyKey, whenUnsatisfiable}": _rule(
         "duplicate-constraint",
         "two constraints have the same topologyKey and whenUnsatisfiable",
-        f"{_UNUSABLE} You may have a hard and a soft constraint over the same key.",
+        f"{_UNUSABLE} A hard and a soft constraint over the same key are fine.",
     ),
 }
 WRONG_TYPE = _rule("wrong-type", "a field has a value of the wrong type")

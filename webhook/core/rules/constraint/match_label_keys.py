@@ -104,12 +104,14 @@ MIXED = _rule(
     title="a rolling update can leave a skew above maxSkew",
     mode=Mode.AUDIT,
     why=(
-        "During a rollout, the scheduler counts old and new pods together. After the old pods are gone, the skew of "
-        "your new pods can exceed maxSkew, and Kubernetes never moves them. On a real control plane, 276 of 600 "
-        "rollouts ended beyond maxSkew ([measurements](rollouts.md)). With pod-template-hash in matchLabelKeys, the "
-        "scheduler counts each revision alone, and 0 of 90 rollouts ended beyond maxSkew. The rule warns about zones "
-        "with maxSkew 1 and the default strategy if at least one in ten measured rollouts ended beyond maxSkew. All "
-        "other cases are only audited."
+        "During a rollout, the scheduler counts old and new pods together. After the old pods are gone, the skew "
+        "of your new pods can exceed maxSkew, and Kubernetes never moves them. On a real control plane, 276 of 600 "
+        "rollouts ended beyond maxSkew ([measurements](rollouts.md)). With pod-template-hash in matchLabelKeys, "
+        "the scheduler counts each revision alone. Then 0 of 90 rollouts ended beyond maxSkew.\n\n"
+        "The rule warns if all of these hold, and otherwise audits:\n\n"
+        "- the constraint is over zones, with maxSkew 1,\n"
+        "- the strategy is the default,\n"
+        "- at least one in ten measured rollouts ended beyond maxSkew."
     ),
 )
 

@@ -52,11 +52,13 @@ REFUSED = Rule(
     severity=Severity.HIGH,
     mode=Mode.DENY,
     why=(
-        "kube-apiserver validates pods more strictly than pod templates. Since Kubernetes 1.34, it merges "
-        "matchLabelKeys into labelSelector when a pod is created, and refuses duplicate keys. It merges nothing in a "
-        "template, so your workload passes. Pod affinity terms behave like this in every release. Before 1.34, the "
-        "template of a StatefulSet was hardly validated. Your workload stays at 0 pods. No pod is Pending, and the "
-        "only trace is an event of the controller."
+        "kube-apiserver validates pods more strictly than pod templates:\n\n"
+        "- Since Kubernetes 1.34, it merges matchLabelKeys into the labelSelector of a new pod, and refuses a key "
+        "that is in both. It merges nothing in a template.\n"
+        "- For pod affinity terms, it does so in every release.\n"
+        "- Before 1.34, it hardly validated the template of a StatefulSet.\n\n"
+        "Your workload is accepted, but stays at 0 pods. No pod is Pending, and the only trace is an event of the "
+        "controller."
     ),
     ask=evaluate,
     asked_again=AskedAgain.AFTER_FIXES,

@@ -57,9 +57,10 @@ UNKNOWN_FIELD = Rule(
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
-        "kube-apiserver drops unknown fields. You lose a misspelt maxSkew, and a constraint's fields indented into "
-        "the pod's spec, the pod template or a container. A wrong `nindent` in a Helm template often causes "
-        "this. kubectl refuses such an object by default. Helm and most controllers send it."
+        "kube-apiserver drops unknown fields, such as a misspelt maxSkew. It also drops a wrongly indented "
+        "constraint, whose fields end up in the pod's spec, the pod template or a container. A wrong `nindent` in "
+        "a Helm template often causes this. kubectl refuses such an object by default. Helm and most controllers "
+        "send it."
     ),
     ask_written=evaluate,
 )

@@ -132,11 +132,11 @@ UNREAD = Rule(
     severity=Severity.MEDIUM,
     mode=Mode.WARN,
     why=(
-        "Constraints in a wrong place or under a misspelt name reach no pod, and kubectl refuses the object. kubectl "
-        "also refuses a kind unknown to the API server. If only your API server knows the kind, your "
-        "constraints may work, but evenspread cannot check them. Add the kind to `workloads` in the configuration. In "
-        "values of a chart (values file, HelmRelease, Application), a misspelt name is a finding, because Helm drops "
-        "unused values."
+        "- In a wrong place or under a misspelt name, constraints reach no pod, and kubectl refuses the object. "
+        "The same holds for a kind that no API server has.\n"
+        "- If only your API server knows the kind, the constraints may work, but evenspread cannot check them. Add "
+        "the kind to [`workloads`](../configuration.md#workloads).\n"
+        "- In values of a chart (values file, HelmRelease, Application), Helm drops a misspelt name silently."
     ),
     ask_written=evaluate,
 )

@@ -55,9 +55,9 @@ TAINTED = PlacementRule(
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
-        "With `nodeTaintsPolicy: Ignore`, the default, a domain of untolerated nodes still counts, usually with 0 "
-        "pods. Every other domain can then hold only maxSkew more pods. It is a finding if such domains "
-        "cap your replicas."
+        "With `nodeTaintsPolicy: Ignore`, the default, a domain counts even if your pods tolerate none of its "
+        "nodes. It usually stays at 0 pods, so every other domain can hold only maxSkew pods. The rule reports "
+        "this if it caps your replicas."
     ),
     of_template=_tainted,
     concerns=counts_tainted_nodes,
@@ -218,9 +218,9 @@ CEILING = PlacementRule(
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
-        "The nodes of a small zone fill up to their maxSkew. The zone then keeps its count, and every other zone can "
-        "have only maxSkew more pods. Nodes of the other zones stay empty, but no node accepts another pod. The rule "
-        "warns if this caps your replicas."
+        "Under the hostname constraint, a small zone holds few pods. The zone constraint then limits every other "
+        "zone to maxSkew more, so some nodes there stay empty. These empty nodes limit all nodes under the "
+        "hostname constraint. The rule reports this if it caps your replicas."
     ),
     of_template=_full_zones,
     concerns=_over_zones_and_hosts,

@@ -59,8 +59,8 @@ STUCK = PlacementRule(
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
-        "The scheduler places one pod at a time and never moves a pod. Some placement orders block your later pods. "
-        "evenspread found such an order by simulation. It names a fix only if every order then places all pods."
+        "The scheduler places one pod at a time and never moves a pod. Early placements can block your later pods. "
+        "evenspread found such an order by simulation. It offers a fix only if every order then places all pods."
     ),
     needs=_NEEDS,
     of_template=_of_template,

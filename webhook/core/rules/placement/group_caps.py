@@ -132,11 +132,11 @@ GROUP_CAP = Rule(
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
-        "A SpreadGroup limits the share of your group in one zone or node. Losing more pods at once would cost too "
-        "much. A cap counts the pods of all workloads in the group. Pods can break a cap if they are older than the "
-        "plan, after a scale-in, or without the plan's fields. evenspread simulates placing your workload's missing "
-        "pods into the fullest domains, before and after the missing pods of the group's other workloads. Nodes "
-        "without the label are one domain, because a cap counts no pods there."
+        "A [SpreadGroup](../groups.md) caps the pods of several workloads in one zone or on one node. Its plan is "
+        "a set of fields with which the scheduler keeps the caps. Pods can break a cap in these cases: they are "
+        "older than the plan, they lack its fields, or you scaled in.\n\n"
+        "evenspread computes the most pods that a domain can get. It tries two orders: the missing pods of your "
+        "workload alone, and after those of the other workloads. Nodes without the label count as one domain."
     ),
     ask=evaluate,
     needs=(Need.NODES, Need.PODS, Need.DRY_RUN),

@@ -65,9 +65,9 @@ DO_NOT_FIT = PlacementRule(
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
-        "Your spread constraints leave some pods Pending, whatever nodes the scheduler chooses. evenspread places the "
-        "pods one by one, in every order. It reports the workload if no order places all pods. If spread is the cause, "
-        "all pods would fit without hard constraints. It names a fix only if every order then places all pods."
+        "Some pods stay Pending, whatever nodes the scheduler chooses. evenspread simulates every order of placing "
+        "the pods, and found none that places all. The cause is spread if all pods would fit without hard "
+        "constraints. evenspread offers a fix only if every order then places all pods."
     ),
     ask=evaluate,
     of_template=_of_template,
