@@ -207,8 +207,8 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
     text = " and ".join(f"add {flow(each)}" for each in added)
     if lacking := [key for key in missing if not _is_everywhere(key, subject)]:
         unknown = "; evenspread does not know your nodes" if subject.index is None else ""
-        labels = " and ".join(lacking)
-        return Fix(text, by_hand=f"the scheduler would then prefer nodes with the label {labels}{unknown}")
+        absent = " and ".join(lacking)
+        return Fix(text, by_hand=f"the scheduler would then prefer nodes with the label {absent}{unknown}")
     path = f"{template.path}spec.topologySpreadConstraints"
     return Fix(text, tuple(Edit(f"{path}[{place}]", plain(each)) for place, each in enumerate(added, len(declared))))
 
