@@ -313,11 +313,11 @@ def staying(case: TemplateUnderRule, capacity: ConstraintCapacity, domains: Coll
     """
     many, key = len(domains), capacity.column.key
     word = f"{kind} {noun(capacity, many)}".strip()
-    level = min((capacity.count(number) for number in domains), default=0)
+    minimum = min((capacity.count(number) for number in domains), default=0)
     if many == 1 and case.subject.policy.messages.name_domains(key):
         (number,) = domains
-        return f"{word} {quoted(capacity.column.values[number], 40)} stays at {level}"
-    return f"{many} {word} {'stays' if many == 1 else 'stay'} at {level}"
+        return f"{word} {quoted(capacity.column.values[number], 40)} stays at {minimum}"
+    return f"{many} {word} {'stays' if many == 1 else 'stay'} at {minimum}"
 
 
 def _unlike_the_scheduler(subject: Subject) -> Reason | None:
