@@ -180,7 +180,7 @@ def test_the_list_of_commands_says_so_too(light):
 
 def test_what_is_imported_is_named_as_a_dependency():
     """Of each extra that an import may lack, the distribution is asked for by that extra."""
-    from webhook.cli.extras import _EXTRA_OF_MODULE  # noqa: PLC0415 only here
+    from webhook.cli.main import _EXTRA_OF_MODULE  # noqa: PLC0415 only here
 
     extras = PROJECT["optional-dependencies"]
     for module, extra in _EXTRA_OF_MODULE.items():

@@ -9,11 +9,11 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cli.extras import missing_extra
 from webhook.core.spelling import did_you_mean
 
 _COMMANDS: Mapping[str, str] = {
@@ -35,9 +35,32 @@ _COMMANDS: Mapping[str, str] = {
     "version": "webhook.cli.commands.version",
 }
 
-
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _MAX_ERROR_CHARS = 256  # three lines of a usual terminal
+
+
+class _Extra(NamedTuple):
+    """An optional part of the distribution."""
+
+    name: str
+    purpose: str  # with the verb
+
+
+_CLUSTER = _Extra("cluster", "reading a cluster needs")
+_WEBHOOK = _Extra("webhook", "the servers and doctor need")
+_LSP = _Extra("lsp", "the language server needs")
+_EXTRA_OF_MODULE: Mapping[str, _Extra] = {
+    "kubernetes": _CLUSTER,
+    "urllib3": _CLUSTER,
+    "lsprotocol": _LSP,
+    "pygls": _LSP,
+    "cryptography": _WEBHOOK,
+    "flask": _WEBHOOK,
+    "gunicorn": _WEBHOOK,
+    "jinja2": _WEBHOOK,
+    "prometheus_client": _WEBHOOK,
+    "uvloop": _WEBHOOK,
+}
 
 
 class _Commands(click.Group):
@@ -72,7 +95,7 @@ class _Commands(click.Group):
 
 def _without_extra(name: str, error: ModuleNotFoundError) -> click.Command:
     """Return a placeholder for a command. When run, the placeholder reports the missing extra of the distribution."""
-    missing = missing_extra(error)
+    missing = _missing_extra(error)
     if missing is None:
         raise error
 
@@ -82,6 +105,17 @@ def _without_extra(name: str, error: ModuleNotFoundError) -> click.Command:
     settings = {"ignore_unknown_options": True, "help_option_names": []}
     rest = click.Argument(["rest"], nargs=-1, type=click.UNPROCESSED, expose_value=False)
     return click.Command(name, context_settings=settings, params=[rest], callback=stop, short_help=f"({missing})")
+
+
+def _missing_extra(error: ModuleNotFoundError) -> CommandError | None:
+    """The error if the failed import belongs to an extra. None for any other module."""
+    module = (error.name or "").partition(".")[0]
+    extra = _EXTRA_OF_MODULE.get(module)
+    if extra is None:
+        return None
+    return CommandError(
+        f"{extra.purpose} the package {module}, which is not installed: pip install 'evenspread[{extra.name}]'"
+    )
 
 
 @click.command(
@@ -163,7 +197,7 @@ def _stop(stopped: CommandError) -> int:
 
 
 def _report_bug(error: Exception) -> int:
-    missing = missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
+    missing = _missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
     if missing is not None:
         return _stop(missing)
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
