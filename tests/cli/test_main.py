@@ -39,7 +39,7 @@ def test_completion_scripts(run, shell):
     ("words", "expected"),
     [
         pytest.param(["che"], ["check\tCheck manifests", ":4"], id="a command"),
-        pytest.param(["check", "--fail"], ["--fail-on\tLowest level wi", ":4"], id="an option"),
+        pytest.param(["check", "--fail"], ["--fail-on\tLowest level of", ":4"], id="an option"),
         pytest.param(["check", "--fail-on", "h"], ["high", ":4"], id="a value"),
         pytest.param(["check", "--rule", "selector-nu"], ["selector-null\t", ":4"], id="a rule"),
         pytest.param(["check", "--config", ""], [":0"], id="a file"),

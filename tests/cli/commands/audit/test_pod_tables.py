@@ -96,7 +96,7 @@ def test_long_tables_are_cut_and_several_causes_are_counted():
     assert "Deployment shop/app09  3     spread 2, unknown 1\nand 2 more\n" in page
     assert "app10" not in page
     assert "fix of" not in page
-    assert "1 running pod without them\n" in page
+    assert "1 running pod without the defaults\n" in page
 
 
 @pytest.mark.parametrize(

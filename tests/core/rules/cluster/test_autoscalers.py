@@ -212,7 +212,7 @@ def test_karpenter_tries_alternatives_one_by_one(terms, speaks):
     ],
 )
 def test_karpenter_counts_no_domain_that_the_pods_exclude_themselves(constraint, chosen, speaks):
-    said = "audit zone[0]: Karpenter ignores excluded domains; use Honor"
+    said = "audit zone[0]: Karpenter ignores excluded domains; use nodeAffinityPolicy: Honor"
     found = [each for each in told(web(constraint, **chosen)) if "excluded domains" in each]
     assert found == ([said] if speaks else [])
 

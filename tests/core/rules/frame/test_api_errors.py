@@ -103,7 +103,7 @@ MENDED = [
         "keys_in_both: invalid(f'{path}[{last[key]}]', key, _IN_BOTH)",
         {"labelSelector": TWICE, "matchLabelKeys": ["v", "app"]},
         "[1]",
-        "other than the labelSelector's",
+        "the labelSelector does not use",
     ),
     (
         "_match_label_keys_before_merge: forbidden(f'{path}.matchLabelKeys', _NO_SELECTOR)",
@@ -123,7 +123,7 @@ MENDED = [
         "_match_label_keys_before_merge: invalid(at, key, _IN_BOTH)",
         {"matchLabelKeys": ["v", "app"]},
         ".matchLabelKeys[1]",
-        "other than the labelSelector's",
+        "the labelSelector does not use",
         V1_33,
     ),
     (

@@ -95,7 +95,8 @@ _BY_FIELD: Mapping[str, Rule] = {
     "nodeAffinityPolicy": _rule("node-affinity-policy", "nodeAffinityPolicy must be Honor or Ignore"),
     "nodeTaintsPolicy": _rule("node-taints-policy", "nodeTaintsPolicy must be Honor or Ignore"),
     "matchLabelKeys": _rule(
-        "match-label-keys", "matchLabelKeys needs a labelSelector, and valid keys that the labelSelector does not use"
+        "match-label-keys",
+        "matchLabelKeys needs a labelSelector, and valid label keys that the labelSelector does not use",
     ),
     "labelSelector": _rule("label-selector", "labelSelector is not a valid selector"),
     "{topologyKey, whenUnsatisfiable}": _rule(
