@@ -186,6 +186,7 @@ def test_options_as_for_check(tmp_path):
     assert [each[2] for each in found] == [None, "max-skew"]
 
 
+@pytest.mark.slow
 def test_the_end(tmp_path):
     assert Editor(tmp_path).quit() == 0
 
