@@ -112,7 +112,7 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
     type=duration(timedelta(seconds=1)),  # --scan-share limits the cost of short intervals
     default=timedelta(minutes=5),
     metavar="DURATION",
-    help="Time between two lists of kinds without a watch, and between two updates of over 50 workloads. [default: 5m]",
+    help="Time between two lists of unwatched kinds, and between two rescans of over 50 workloads. [default: 5m]",
 )
 @option(
     "--scan-full-interval",
