@@ -10,6 +10,7 @@ from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.context import Context
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 
 
@@ -22,6 +23,7 @@ class Frame(Struct, frozen=True, kw_only=True):
         namespace: The namespace of objects without one.
         rules: The rules to report. Empty for all.
         index: The cluster. None without one.
+        declared: The cluster with the autoscalers and SpreadGroups of the input. None for the cluster as it is.
         asked_version: The release in --kube-version. It overrides ``cluster_version``.
         cluster_version: The cluster's release.
         scalers: Autoscalers in the input.
@@ -35,11 +37,12 @@ class Frame(Struct, frozen=True, kw_only=True):
     namespace: str = ""
     rules: frozenset[str] = frozenset()
     index: ClusterIndex | None = None
+    declared: ReadOnlyIndex | None = None
     asked_version: KubernetesVersion | None = None
     cluster_version: KubernetesVersion | None = None
     scalers: tuple[Autoscaler, ...] = ()
     patches: Mapping[str, TypeMeta | None] = {}
-    same_file: Mapping[str, ClusterIndex] = {}
+    same_file: Mapping[str, ReadOnlyIndex] = {}
     reasons_required: bool = False
 
     @property
@@ -52,7 +55,7 @@ class Frame(Struct, frozen=True, kw_only=True):
         return Context(
             policy=self.policy,
             version=self.version,
-            index=self.index,
+            index=self.declared or self.index,
             today=self.today,
             namespace=namespace,
             scalers=self.scalers,

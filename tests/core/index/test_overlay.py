@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from webhook.core.api.requirements import Requirement
 from webhook.core.api.resources import PODS
 from webhook.core.api.selectors import compile_selector
+from webhook.core.api.spread_group import GroupMeta, SpreadGroup
 from webhook.core.api.storage import CsiDriverOnNode, CsiNode, CsiNodeSpec, DriverAllocatable
 from webhook.core.api.types import (
     EXISTS,
@@ -25,7 +26,16 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index.lost_nodes import terminated
-from webhook.core.index.overlay import AddedNodes, with_nodes, with_owners, with_pods, with_room, without_pods
+from webhook.core.index.objects import Autoscaler, AutoscalerSpec, ScaleTarget
+from webhook.core.index.overlay import (
+    AddedNodes,
+    with_declared,
+    with_nodes,
+    with_owners,
+    with_pods,
+    with_room,
+    without_pods,
+)
 
 NODES = tuple(
     replace(node(name), status=NodeStatus(allocatable={"cpu": "4", "pods": "9", "example.com/gpu": "2"}))
@@ -154,6 +164,33 @@ def test_added_owners_replace_those_of_the_same_name():
     }
     assert above.owners.of_namespace("batch") == ()
     assert below.owners.get("apps/v1", "Deployment", "shop", "web").replicas == 1
+
+
+def test_declared_objects_replace_those_of_the_same_name():
+    below = cluster("z1: a=1")
+    for each in (scaler("a", "web", 5), scaler("c", "api", 7), group("new", "2"), group("old", "1")):
+        below.apply("ADDED", each)
+    above = with_declared(below, [scaler("a", "api", 8), scaler("d", "job", 9)], [group("new", "0"), group("more")])
+    most = {name: above.owners.autoscaler("apps/v2", "Deployment", "shop", name) for name in ("web", "api", "job", "x")}
+    assert most == {"web": None, "api": scaler("a", "api", 8), "job": scaler("d", "job", 9), "x": None}
+    assert above.owners.autoscaler("apps/v1", "Deployment", "batch", "job") is None
+    assert above.namespaces.groups("shop") == (group("more"), group("new", "0"), group("old", "1"))
+    assert above.namespaces.all_groups() == {"shop": above.namespaces.groups("shop")}
+    assert above.namespaces.groups("batch") == ()
+    assert below.namespaces.groups("shop") == (group("old", "1"), group("new", "2"))
+    assert below.owners.autoscaler("apps/v1", "Deployment", "shop", "web") == scaler("a", "web", 5)
+    assert with_declared(below, [], []) is below
+
+
+def scaler(name, target, most):
+    spec = AutoscalerSpec(
+        scale_target_ref=ScaleTarget(api_version="apps/v1", kind="Deployment", name=target), max_replicas=most
+    )
+    return Autoscaler(metadata=ObjectMeta(name=name, namespace="shop"), spec=spec)
+
+
+def group(name, created=None):
+    return SpreadGroup(metadata=GroupMeta(name=name, namespace="shop", creation_timestamp=created))
 
 
 # One workload's pods, which are all alike, and pods of others beside them.

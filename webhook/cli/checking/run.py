@@ -24,10 +24,11 @@ from webhook.cli.checking.input_objects import (
 )
 from webhook.cli.checking.patches import read_patch
 from webhook.cli.checking.results import Gap, ReviewFailure, Row, RunResult
-from webhook.cli.cluster_source import add_to_index
 from webhook.cli.frame import Frame
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.budget import OF_SIZE, Missing
+from webhook.core.index.objects import Autoscaler
+from webhook.core.index.overlay import with_declared
 from webhook.core.policy.options import TooLarge
 from webhook.core.review.decision import Examination
 from webhook.core.review.examination import examine
@@ -78,14 +79,15 @@ def as_note(fault: InputFault) -> InputFault:
 def with_input_objects(frame: Frame, files: Sequence[File]) -> Frame:
     """Add autoscalers, SpreadGroups, patches and neighbouring workloads of the input to the frame."""
     scalers = tuple(autoscalers(files, frame.namespace))
+    declared, same_file = None, same_file_indexes(files, frame.namespace, frame.policy)
     if frame.index is not None:
-        for scaler in scalers:
-            meta = structs.replace(scaler.meta, namespace=scaler.meta.namespace or DEFAULT_NAMESPACE)
-            add_to_index(frame.index, structs.replace(scaler, metadata=meta), "autoscaler")
-        for group in spread_groups(files, frame.namespace):
-            add_to_index(frame.index, group, "SpreadGroup")
-    same_file = same_file_indexes(files, frame.namespace, frame.policy)
-    return structs.replace(with_patches(frame, files), scalers=scalers, same_file=same_file)
+        named = [scaler if scaler.meta.namespace else _in_default_namespace(scaler) for scaler in scalers]
+        declared = with_declared(frame.index, named, [*spread_groups(files, frame.namespace)])
+    return structs.replace(with_patches(frame, files), scalers=scalers, same_file=same_file, declared=declared)
+
+
+def _in_default_namespace(scaler: Autoscaler) -> Autoscaler:
+    return structs.replace(scaler, metadata=structs.replace(scaler.meta, namespace=DEFAULT_NAMESPACE))
 
 
 def with_patches(frame: Frame, files: Iterable[File]) -> Frame:

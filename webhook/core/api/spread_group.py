@@ -136,6 +136,11 @@ class SpreadGroup(Named, frozen=True):
     status: GroupStatus | None = None
 
     @property
+    def age_order(self) -> tuple[str, str]:
+        """The sort key of groups by age: the creation time, then the name. A group without a time comes first."""
+        return ("" if self.metadata is None else self.metadata.creation_timestamp or "", self.meta.name)
+
+    @property
     def generation(self) -> int:
         """The generation of the spec, 0 without metadata."""
         return 0 if self.metadata is None else self.metadata.generation

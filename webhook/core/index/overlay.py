@@ -5,6 +5,7 @@ An overlay answers queries about its own objects, and passes all others to the v
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,13 +13,14 @@ from msgspec.structs import replace
 from webhook.core.api.pod_requests import existing_request
 from webhook.core.api.resources import PODS
 from webhook.core.api.selectors import Selector
+from webhook.core.api.spread_group import MOST_GROUPS, SpreadGroup
 from webhook.core.api.types import Pod, named_claims
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index.nodes import NodeRow, Nodes, NodeView
-from webhook.core.index.objects import Owner, is_controlled_by
+from webhook.core.index.objects import Autoscaler, Owner, is_controlled_by
 from webhook.core.index.pod_extras import HostPort, Mounted, extras_of
 from webhook.core.index.pods import Counts, PodOnNode, Pods, ScoreFacts
-from webhook.core.index.read_only import Owners, ReadOnlyIndex, Volumes
+from webhook.core.index.read_only import Namespaces, Owners, ReadOnlyIndex, Volumes
 from webhook.core.index.tables.pod_groups import bump
 from webhook.core.index.tables.score_table import ScoreTable
 from webhook.core.workloads.kinds import group_of
@@ -90,6 +92,14 @@ def with_owners(index: ReadOnlyIndex, owners: Sequence[Owner]) -> ReadOnlyIndex:
     return ReadOnlyIndex(index, owners=_WithOwners(index.owners, owners))
 
 
+def with_declared(index: ReadOnlyIndex, scalers: Sequence[Autoscaler], groups: Sequence[SpreadGroup]) -> ReadOnlyIndex:
+    """Add or replace autoscalers and SpreadGroups."""
+    if not scalers and not groups:
+        return index
+    owners, namespaces = _WithAutoscalers(index.owners, scalers), _WithGroups(index.namespaces, groups)
+    return ReadOnlyIndex(index, owners=owners, namespaces=namespaces)
+
+
 class AddedNodes(Struct, frozen=True):
     """Empty nodes to add.
 
@@ -155,6 +165,41 @@ class _WithOwners(Owners):
 
 def _identity(owner: Owner) -> tuple[str, str, str, str]:
     return owner.meta.namespace, group_of(owner.api_version), owner.kind, owner.meta.name
+
+
+class _WithAutoscalers(Owners):
+    def __init__(self, below: Owners, scalers: Sequence[Autoscaler]) -> None:
+        super().__init__(below.answering)
+        self._below = below
+        self._scalers = {(scaler.meta.namespace, scaler.meta.name): scaler for scaler in scalers}
+
+    def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
+        target = namespace, (group_of(api_version), kind), name
+        found = [scaler for scaler in self._scalers.values() if scaler.target == target]
+        below = self._below.autoscaler(api_version, kind, namespace, name)
+        if below is not None and (below.meta.namespace, below.meta.name) not in self._scalers:
+            found.append(below)
+        return min(found, key=lambda scaler: scaler.meta.name, default=None)
+
+
+class _WithGroups(Namespaces):
+    def __init__(self, below: Namespaces, groups: Sequence[SpreadGroup]) -> None:
+        super().__init__(below.answering)
+        self._below = below
+        self._groups = {(group.meta.namespace, group.meta.name): group for group in groups}
+
+    def groups(self, name: str) -> tuple[SpreadGroup, ...]:
+        return self._joined(name, self._below.groups(name))[:MOST_GROUPS]
+
+    def all_groups(self) -> Mapping[str, tuple[SpreadGroup, ...]]:
+        below = self._below.all_groups()
+        names = {*below, *(namespace for namespace, _ in self._groups)}
+        return {name: self._joined(name, below.get(name, ())) for name in names}
+
+    def _joined(self, namespace: str, below: Sequence[SpreadGroup]) -> tuple[SpreadGroup, ...]:
+        kept = [group for group in below if (namespace, group.meta.name) not in self._groups]
+        added = [group for (own, _), group in self._groups.items() if own == namespace]
+        return tuple(sorted((*kept, *added), key=attrgetter("age_order")))
 
 
 class _WithRoom(Nodes):

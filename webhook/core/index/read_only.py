@@ -155,7 +155,7 @@ class ReadOnlyIndex:
     owners: Owners
     namespaces: Namespaces
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 one parameter a view
         self,
         below: "ReadOnlyIndex",
         *,
@@ -163,11 +163,12 @@ class ReadOnlyIndex:
         pods: Pods | None = None,
         volumes: Volumes | None = None,
         owners: Owners | None = None,
+        namespaces: Namespaces | None = None,
     ) -> None:
         self._below = below
         self.nodes, self.pods = nodes or below.nodes, pods or below.pods
         self.volumes, self.owners = volumes or below.volumes, owners or below.owners
-        self.namespaces = below.namespaces
+        self.namespaces = namespaces or below.namespaces
 
     @property
     def version(self) -> KubernetesVersion:

@@ -1,6 +1,7 @@
 """The table of namespaces, services, SpreadGroups, and the objects that admission of pods reads."""
 
 from collections.abc import Collection, Mapping
+from operator import attrgetter
 
 from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
 from webhook.core.api.spread_group import MOST_GROUPS, SpreadGroup
@@ -132,9 +133,7 @@ class NamespaceTable(Namespaces):
             return ()
         if namespace not in self._oldest:
             known = self._groups[namespace].values()
-            self._oldest[namespace] = tuple(
-                sorted(known, key=lambda group: (group.meta.creation_timestamp or "", group.meta.name))
-            )
+            self._oldest[namespace] = tuple(sorted(known, key=attrgetter("age_order")))
         return self._oldest[namespace]
 
     def admission_facts(self, name: str, priority_class: str, runtime_class: str) -> AdmissionFacts:
