@@ -3,7 +3,7 @@
 Fixes of the same field are applied in separate rounds. After each round, the files are examined again.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -58,19 +58,24 @@ def mend(files: Iterable[File], frame: Frame, *, lowest: Level) -> Mending:
     return Mending(tuple(_mended(file, frame, lowest, refused) for file in read), tuple(refused))
 
 
-def single_fixes(file: File, frame: Frame, wanted: Callable[[Row], bool]) -> Iterator[tuple[Row, tuple[TextEdit, ...]]]:
-    """Yield the wanted findings with a fix that can be written into the text, each with its edits."""
+def single_fixes(file: File, frame: Frame, wanted: Collection[Row]) -> Iterator[tuple[Row, tuple[TextEdit, ...]]]:
+    """Yield the wanted findings of a file that a fix in its text removes, each with the edits of the fix."""
+    if not wanted:
+        return
+    by_identity, titles = {row.identity: row for row in wanted}, {row.manifest.title for row in wanted}
     frame, content = with_input_objects(frame, [file]), [*read_manifests(file.name, file.data)]
     for number, item in enumerate(content):
-        if not isinstance(item, Manifest):
+        if not isinstance(item, Manifest) or item.title not in titles:
             continue
-        for row in filter(wanted, _fixable(item, frame, Level.AUDIT)):
+        for row in _fixable(item, frame, Level.AUDIT):
+            if row.identity not in by_identity:
+                continue
             try:
                 change = _change(number, item, file.data, value_of(item), [row])
             except (UneditableError, LookupError):
                 continue
             if proven(file, content, [change]):
-                yield row, change.edits
+                yield by_identity[row.identity], change.edits
 
 
 def _mended(file: File, frame: Frame, lowest: Level, refused: list[tuple[Row, str]]) -> Mended:

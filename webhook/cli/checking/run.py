@@ -52,9 +52,26 @@ def examine_files(
 ) -> RunResult:
     """Examine every object of the files. ``progress`` gets the number of objects so far."""
     read = [*files]
-    readable = [file for file in read if isinstance(file, File)]
-    frame = with_input_objects(frame, readable)
-    run = CheckRun()
+    frame = with_input_objects(frame, [file for file in read if isinstance(file, File)])
+    return examine_within(read, frame, progress=progress)
+
+
+def examine_within(
+    read: Sequence[File | InputFault],
+    frame: Frame,
+    *,
+    progress: Callable[[int], None] = lambda _objects: None,
+    examine: Callable[..., Examination] = examine,
+) -> RunResult:
+    """Examine every object of the files, within the frame of `with_input_objects`.
+
+    Args:
+        read: The files.
+        frame: The settings.
+        progress: Gets the number of objects so far.
+        examine: The function to examine an object, if not the core's.
+    """
+    readable, run = [file for file in read if isinstance(file, File)], CheckRun(examine)
     for manifest in run.manifests(read, duplicates=True, values=True, patches=frame.patches):
         run.examine(manifest, frame)
         progress(run.objects)
@@ -123,7 +140,8 @@ def _too_large(manifest: Manifest, examined: Examination, frame: Frame) -> Itera
 class CheckRun:
     """A check run: reads manifests, examines objects, and collects the results."""
 
-    def __init__(self) -> None:
+    def __init__(self, examine: Callable[..., Examination] = examine) -> None:
+        self._examine = examine
         self.objects = 0
         self._files = 0
         self.faults: list[InputFault] = []
@@ -190,7 +208,7 @@ class CheckRun:
                 return Examination()
             patch = read_patch(manifest, frame)
             manifest = manifest if patch is None else patch.manifest
-            examined = examine(
+            examined = self._examine(
                 with_values(manifest) if patch is None else manifest.value,
                 frame.context(manifest.namespace or frame.namespace, manifest.file),
                 as_written=lambda path: as_written(manifest, path),

@@ -160,12 +160,16 @@ def _replica_set(read: _Scaled, type_meta: TypeMeta) -> Owner:
     return _owner(type_meta, read.metadata, read.spec.replicas, read.spec.selector)
 
 
+# Listing them takes longer than encoding a spec.
+_SPEC_FIELDS = tuple((field.name, field.encode_name) for field in msgspec.structs.fields(_ScaledSpec))
+
+
 def _kept_spec(written: _ScaledSpec) -> bytes:
     """Encode `Owner.spec`, without the replicas. Empty for an invalid or oversized spec."""
     said = {
-        field.encode_name: value
-        for field in msgspec.structs.fields(_ScaledSpec)
-        if field.name != "replicas" and (value := getattr(written, field.name)) not in (None, _ABSENT)
+        encoded: value
+        for name, encoded in _SPEC_FIELDS
+        if name != "replicas" and (value := getattr(written, name)) not in (None, _ABSENT)
     }
     text = reduce_spec(msgspec.json.encode(said), READ_ANNOTATIONS)
     return text if len(text) <= _LONGEST_SPEC else b""

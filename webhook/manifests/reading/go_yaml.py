@@ -31,6 +31,7 @@ from yaml.events import (
 )
 from yaml.reader import ReaderError
 
+from webhook.manifests.reading.recent import kept_for_recent
 from webhook.manifests.reading.yaml_scalars import (
     UnreadableDocumentError,
     json_number,
@@ -71,6 +72,7 @@ class YamlValue(Struct, frozen=True):
     trailing: int | None = None
 
 
+@kept_for_recent
 def read_document(text: bytes) -> YamlValue:
     """Read one document. Raises UnreadableDocumentError."""
     try:

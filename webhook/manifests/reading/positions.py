@@ -23,6 +23,7 @@ from yaml.events import (
 )
 
 from webhook.core.json_edits import first_key
+from webhook.manifests.reading.recent import kept_for_recent
 
 _TOKEN = re.compile(r'\s*([{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+)')
 _BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|([{\[])|[}\]]')
@@ -149,6 +150,7 @@ class _Tree:
         fields[key[0]] = (key[1], node)
 
 
+@kept_for_recent
 def yaml_tree(text: bytes) -> ValuePosition:
     """Build the tree of a YAML document with the position of each value.
 

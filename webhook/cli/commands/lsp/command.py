@@ -1,12 +1,14 @@
 """``evenspread lsp``: the language server for editors."""
 
+import gc
+
 import click
 from msgspec import structs
 
 from webhook.cli.checking.levels import Level, levels
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import ClusterSelection
-from webhook.cli.long_runs import Progress
+from webhook.cli.long_runs import Progress, collect_rarely
 from webhook.cli.options import cluster_options, review_options
 
 
@@ -37,6 +39,8 @@ def lsp(*, require_reasons: bool, level: str | None, frame: Frame, selection: Cl
     frame = structs.replace(frame, reasons_required=require_reasons)
     if selection != ClusterSelection():
         frame = _with_cluster(frame, selection)
+    collect_rarely()
+    gc.freeze()  # a collection over the cluster's objects would delay a keystroke
     shown = levels(level, None, None, named=bool(frame.rules)).shown
     create_server(frame, shown).start_io()
 

@@ -10,7 +10,8 @@ from webhook.cli.checking.ignores import insertion
 from webhook.cli.checking.levels import Level, selected
 from webhook.cli.checking.mending import mend, single_fixes
 from webhook.cli.checking.results import Row, RunResult
-from webhook.cli.checking.run import examine_files
+from webhook.cli.checking.run import examine_within, with_input_objects
+from webhook.cli.commands.lsp.memory import Memory
 from webhook.cli.frame import Frame
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.workloads.reading import read_workload
@@ -29,18 +30,45 @@ class Action(Struct, frozen=True):
     is_fix: bool = True
 
 
-def check_file(file: File, frame: Frame, shown: Level) -> RunResult:
-    """Check a file like ``evenspread check FILE``. A file without any object has no notes."""
-    result = selected(examine_files([file], frame), shown)
-    faults = result.faults if result.objects else tuple(fault for fault in result.faults if fault.fatal)
-    return replace(result, rows=tuple(row for row in result.rows if not row.waived), faults=faults)
+class OpenFile:
+    """A file in the editor.
+
+    Attributes:
+        file: The checked text.
+        result: The findings and faults of this text. A file without any object has no notes.
+    """
+
+    def __init__(self, frame: Frame, shown: Level) -> None:
+        self._frame, self._shown = frame, shown
+        self.file, self._within = File("", b""), frame
+        self._memory = Memory()
+        self.result = RunResult()
+
+    def check(self, file: File) -> None:
+        """Check the text like ``evenspread check FILE``, but examine only changed objects."""
+        self.file, self._within = file, with_input_objects(self._frame, [file])
+        self._run()
+
+    def renew(self) -> Iterator[None]:
+        """Examine the other objects, since changed objects can affect their findings. Yield after each object."""
+        outdated = self._memory.outdated
+        for examine_again in outdated:
+            examine_again()
+            yield
+        if outdated:
+            self._run()
+
+    def _run(self) -> None:
+        self._memory.begin()
+        result = selected(examine_within([self.file], self._within, examine=self._memory.examine), self._shown)
+        faults = result.faults if result.objects else tuple(fault for fault in result.faults if fault.fatal)
+        self.result = replace(result, rows=tuple(row for row in result.rows if not row.waived), faults=faults)
 
 
 def actions(file: File, frame: Frame, rows: Sequence[Row]) -> Iterator[Action]:
     """Yield the fixes of these findings, then the ignore comments."""
-    by_identity = {row.identity: row for row in rows}
-    for row, edits in single_fixes(file, frame, lambda row: row.identity in by_identity):
-        yield Action(f"Fix {row.judged.finding.rule}: {fix(row)}", edits, by_identity[row.identity])
+    for row, edits in single_fixes(file, frame, rows):
+        yield Action(f"Fix {row.judged.finding.rule}: {fix(row)}", edits, row)
     for row in rows:
         if (edit := insertion(file.data, row, frame.policy.annotations.exempt)) is not None:
             yield Action(f"Ignore {row.judged.finding.rule} here", (edit,), row, is_fix=False)

@@ -1,5 +1,7 @@
 """The language server: the protocol around `open_file`. It decides nothing about manifests."""
 
+import asyncio
+import time
 from collections.abc import Iterator
 from functools import partial
 
@@ -12,15 +14,19 @@ from webhook.cli.checking.finding_text import fix, message
 from webhook.cli.checking.levels import Level, level_of
 from webhook.cli.checking.results import Row, RunResult, print_failures
 from webhook.cli.commands.lsp.completion import Suggestion, complete
-from webhook.cli.commands.lsp.open_file import Action, actions, check_file, fix_all
+from webhook.cli.commands.lsp.open_file import Action, OpenFile, actions, fix_all
 from webhook.cli.commands.lsp.ranges import Ranges
 from webhook.cli.commands.lsp.topology import topology_at
 from webhook.cli.frame import Frame
+from webhook.cli.terminal import print_message
+from webhook.core.text import one_line
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 
 _SOURCE = "evenspread"
 _FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.{_SOURCE}"
+_LONG_CHECK_SECONDS = 0.1
+_PAUSE_SECONDS = 0.3  # longer than between the keystrokes of most people
 _SEVERITIES = {
     Level.HIGH: types.DiagnosticSeverity.Error,
     Level.MEDIUM: types.DiagnosticSeverity.Warning,
@@ -46,19 +52,26 @@ def create_server(frame: Frame, shown: Level) -> LanguageServer:
 
 
 class _Session:
-    """The open files of an editor."""
+    """The open files of an editor, each with the task that checks it."""
 
     def __init__(self, server: LanguageServer, frame: Frame, shown: Level) -> None:
         self._server, self._frame, self._shown = server, frame, shown
+        self._files: dict[str, OpenFile] = {}
+        self._seconds: dict[str, float] = {}  # of the last check
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def open(self, params: types.DidOpenTextDocumentParams) -> None:
-        self._publish(params.text_document.uri)
+        self._start_check(params.text_document.uri)
 
     def change(self, params: types.DidChangeTextDocumentParams) -> None:
-        self._publish(params.text_document.uri)
+        self._start_check(params.text_document.uri)
 
     def close(self, params: types.DidCloseTextDocumentParams) -> None:
         uri = params.text_document.uri
+        self._files.pop(uri, None)
+        self._seconds.pop(uri, None)
+        if (task := self._tasks.pop(uri, None)) is not None:
+            task.cancel()
         self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
 
     def code_actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
@@ -70,7 +83,10 @@ class _Session:
         if only and types.CodeActionKind.QuickFix not in only:
             return []
         first, last = params.range.start.line + 1, params.range.end.line + 1
-        rows = [row for row in self._check(document).rows if first <= row.place.line <= last]
+        opened = self._opened(document.uri)
+        if opened.file != file:
+            opened.check(file)
+        rows = [row for row in opened.result.rows if first <= row.place.line <= last]
         return [_code_action(action, document, params) for action in actions(file, self._frame, rows)]
 
     def hover(self, params: types.HoverParams) -> types.Hover | None:
@@ -90,18 +106,39 @@ class _Session:
         word = ranges.between(line, completion.start, character)
         return [_item(number, each, word) for number, each in enumerate(completion.suggestions)]
 
-    def _publish(self, uri: str) -> None:
-        document = self._document(uri)
-        result = self._check(document)
-        print_failures(result.failures)
-        self._server.text_document_publish_diagnostics(
-            types.PublishDiagnosticsParams(
-                uri=uri, version=document.version, diagnostics=[*_diagnostics(document, result)]
-            )
-        )
+    def _start_check(self, uri: str) -> None:
+        if (task := self._tasks.get(uri)) is not None:
+            task.cancel()
+        self._tasks[uri] = asyncio.get_running_loop().create_task(self._check(uri))
 
-    def _check(self, document: TextDocument) -> RunResult:
-        return check_file(_file(document), self._frame, self._shown)
+    async def _check(self, uri: str) -> None:
+        """Check a file and publish its findings. After a pause in typing, examine its unchanged objects too."""
+        seconds = self._seconds.get(uri, 0.0)
+        # During a long check the editor sends several changes. Wait for the last one.
+        await asyncio.sleep(seconds if seconds > _LONG_CHECK_SECONDS else 0)
+        document, opened, start = self._document(uri), self._opened(uri), time.perf_counter()
+        try:
+            opened.check(_file(document))
+            self._seconds[uri] = time.perf_counter() - start
+            published = self._publish(document, opened.result)
+            await asyncio.sleep(_PAUSE_SECONDS)
+            for _ in opened.renew():
+                await asyncio.sleep(0)
+            if [*_diagnostics(document, opened.result)] != published:
+                self._publish(document, opened.result)
+        except Exception as error:  # noqa: BLE001 the editor keeps the last diagnostics
+            print_message(f"evenspread lsp: {document.path}: {type(error).__name__}: {one_line(str(error))}")
+
+    def _publish(self, document: TextDocument, result: RunResult) -> list[types.Diagnostic]:
+        print_failures(result.failures)
+        found = [*_diagnostics(document, result)]
+        self._server.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(uri=document.uri, version=document.version, diagnostics=found)
+        )
+        return found
+
+    def _opened(self, uri: str) -> OpenFile:
+        return self._files.setdefault(uri, OpenFile(self._frame, self._shown))
 
     def _document(self, uri: str) -> TextDocument:
         return self._server.workspace.get_text_document(uri)

@@ -1,0 +1,54 @@
+"""Remember examinations, so that a keystroke examines one object and not all objects of its file."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from msgspec import Struct
+
+from webhook.core.context import Context
+from webhook.core.review.decision import Examination
+from webhook.core.review.examination import examine
+
+
+class _Known(Struct, frozen=True):
+    """An examination and its input. ``raw`` stays alive, so that its identity belongs to no other object."""
+
+    raw: bytes | Mapping[str, object]
+    context: Context
+    examination: Examination
+
+
+class Memory:
+    """The examinations of a file's objects.
+
+    An unchanged object keeps its examination when other objects of the file change. It is then outdated: `outdated`
+    has a function for each such object, which examines it again.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int | bytes, _Known] = {}
+        self._seen: dict[int | bytes, _Known] = {}
+        self.outdated: list[Callable[[], None]] = []
+
+    def begin(self) -> None:
+        """Begin a run over the file. Objects that the last run did not have are forgotten."""
+        self._known, self._seen, self.outdated = self._seen, {}, []
+
+    def examine(
+        self, raw: bytes | Mapping[str, object], context: Context, *, as_written: Callable[[str], str]
+    ) -> Examination:
+        """Return the remembered examination of an object, or examine it."""
+        key = raw if isinstance(raw, bytes) else id(raw)
+        known = self._known.get(key)
+        if known is None:
+            self._renew(key, raw, context, as_written)
+        else:
+            self._seen[key] = known
+            if known.context != context:
+                self.outdated.append(partial(self._renew, key, raw, context, as_written))
+        return self._seen[key].examination
+
+    def _renew(
+        self, key: int | bytes, raw: bytes | Mapping[str, object], context: Context, as_written: Callable[[str], str]
+    ) -> None:
+        self._seen[key] = _Known(raw, context, examine(raw, context, as_written=as_written))
