@@ -45,7 +45,7 @@ def test_other_objects_follow_after_a_pause():
     rules = [row.judged.finding.rule for row in opened.result.rows]
     checked(opened, after)
     assert [row.judged.finding.rule for row in opened.result.rows] == rules
-    assert len(list(opened.renew())) == 1  # the unchanged one
+    assert len(list(opened.renew())) == 1  # the unchanged object
     assert [row.judged.finding.rule for row in opened.result.rows] == ["selector-too-wide", *rules]
     assert found(opened) == fresh(after)
     assert list(opened.renew()) == []

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 _Result = TypeVar("_Result")
 
-# Together about 40 MiB at the most extreme, since a value takes ten times the memory of its text.
+# At worst 40 MiB. A value takes ten times the memory of its text.
 _MAX_DOCUMENTS = 128
 _MAX_BYTES = 32 * 1024
 

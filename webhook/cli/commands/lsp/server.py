@@ -114,7 +114,7 @@ class _Session:
     async def _check(self, uri: str) -> None:
         """Check a file and publish its findings. After a pause in typing, examine its unchanged objects too."""
         seconds = self._seconds.get(uri, 0.0)
-        # During a long check the editor sends several changes. Wait for the last one.
+        # During a long check the editor sends several changes. Wait for the last change.
         await asyncio.sleep(seconds if seconds > _LONG_CHECK_SECONDS else 0)
         document, opened, start = self._document(uri), self._opened(uri), time.perf_counter()
         try:
