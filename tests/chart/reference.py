@@ -176,7 +176,7 @@ def with_tables(text):
 def _values():
     values, described = yaml.safe_load((CHART / "values.yaml").read_text()), json.loads(SCHEMA.read_text())
     rows = [_row(*each) for each in _leaves(described["properties"], values)]
-    return "\n".join(["| value | default | what |", "|---|---|---|", *rows, ""])
+    return "\n".join(["| value | default | meaning |", "|---|---|---|", *rows, ""])
 
 
 def _leaves(properties, values, prefix=""):

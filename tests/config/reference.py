@@ -64,16 +64,16 @@ policy.yaml:5:15: maxStaleness: must be a duration such as 60s or 1m30s, is the 
 ```
 
 Warnings have the same form after `warning:`. evenspread starts with them. It warns of an expired exemption, of an
-entry that an earlier entry hides, and of `matchLabelKeys` of a default while `defaults.matchLabelKeys` is off.
+entry without effect after an earlier entry, and of `matchLabelKeys` in a default while `defaults.matchLabelKeys` is off.
 
-- `off`, `no` and `false` are equal in YAML. They mean `off` in fields with this value. `on` has no meaning.
+- `off`, `no` and `false` are equal in YAML. Fields with the value `off` accept all three. `on` has no meaning.
 - A field without a value counts as missing.
 - Each of these is a fault: a duplicate key, a second document, an alias in its own anchor, and a file above 1 MiB.
 
 ## Changes while running
 
 Edit the ConfigMap or the file, and evenspread reads it again. It notices a mounted ConfigMap at once, and a plain
-file half a second after the last write. If the new file is faulty, the last good one stays. The log, the metric
+file half a second after the last write. If the new file is faulty, the last good file stays in use. The log, the metric
 `evenspread_config_valid` and the readiness detail report the fault until you correct it.
 
 ## Which ceiling holds
@@ -85,7 +85,7 @@ the first of these:
 2. the first matching entry of `namespaces`,
 3. the global `ceiling`.
 
-The Namespace's label `evenspread.io/ceiling` can change 2 and 3. Every editor of the Namespace can set it, so
+The Namespace's label `evenspread.io/ceiling` can replace 2 and 3. Every editor of the Namespace can set it, so
 `namespaceLabel` limits the label:
 
 | `namespaceLabel` | a label with a higher mode | a label with a lower mode |
@@ -98,16 +98,16 @@ The Namespace's label `evenspread.io/ceiling` can change 2 and 3. Every editor o
 
 A rule on `deny` denies these objects, unless you set `tooLarge: allow`:
 
-| beyond | effect |
+| an object with more than | effect |
 |---|---|
 | 16 constraints and required pod affinity terms | no rule compares the object with the cluster |
 | 32 resources, 128 node requirements, or 128 tolerations | no rule compares the object with the cluster |
 | 256 labels in selectors, or 64 pod templates | no rule compares the object with the cluster |
-| 128 constraints, or 1,024 labels, values and keys in them, in all templates | no rule compares all of the object |
+| 128 constraints in all templates, or 1,024 labels, values and keys in them | no rule examines the object |
 | 65,536 JSON values | evenspread does not read the object |
-| 7 MiB with the old object, or no room or time next to other long reviews | evenspread does not read the review |
+| 7 MiB, together with the old object. Also a long review, if others leave no memory or time | evenspread does not read the review |
 
-`tooLarge` also decides for an object on which a rule on `deny` fails by a bug of evenspread.
+`tooLarge` also decides if a bug of evenspread makes a rule on `deny` fail.
 
 ## Process settings
 

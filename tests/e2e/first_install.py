@@ -69,9 +69,12 @@ def test_a_first_install(plane, terminal):
     )
     answered(403)
     terminal.type(TRY)
-    terminal.say("## Use the five switches\n\nEach undo command makes the API server deny the Deployment again.")
-    for number, switch, undo in SWITCHES:
-        terminal.say(f"### Switch {number}")
+    terminal.say(
+        "## Use the five switches\n\nEach [switch](runbook.md#five-switches) stops the denial. Each undo command"
+        " brings it back."
+    )
+    for number, name, switch, undo in SWITCHES:
+        terminal.say(f"### Switch {number}: {name}")
         terminal.type(switch.strip())
         answered(201)
         terminal.type(TRY)

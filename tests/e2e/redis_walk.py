@@ -137,7 +137,7 @@ def installed(terminal: Terminal) -> None:
 def applied(terminal: Terminal, cluster: Cluster) -> None:
     terminal.say("## Plan from the ConfigMap")
     terminal.type("cat redis.yaml", "evenspread plan redis.yaml -n shop")
-    terminal.say("## Apply the plan\n\n`plan` invents the containers. Fill in yours first:")
+    terminal.say("## Apply the plan\n\n`plan` invents the containers. Replace them by yours first:")
     terminal.type(
         "evenspread plan redis.yaml -n shop -o manifest > shards.yaml",
         "head -40 shards.yaml",
@@ -157,8 +157,8 @@ def resized(size: int, node: int, zone: int) -> str:
 
 def grown(terminal: Terminal, cluster: Cluster) -> None:
     terminal.say(
-        "## Grow to five shards\n\nThe stored fields keep the new caps too, so no old shard restarts. `plan`"
-        " prints the missing shards as copies of the first:"
+        "## Grow to five shards\n\nThe fields of the old plan keep the new caps too, so no old shard restarts."
+        " `plan` prints the missing shards as copies of the first:"
     )
     terminal.type(
         resized(10, 3, 4),
@@ -191,9 +191,9 @@ def grown_again(terminal: Terminal, cluster: Cluster) -> None:
 
 def shrunk(terminal: Terminal, cluster: Cluster) -> None:
     terminal.say(
-        "## Shrink to five shards\n\nBefore you delete a shard, move its slots to other shards: evenspread knows"
+        "## Shrink to five shards\n\nBefore you delete a shard, move its hash slots to other shards: evenspread knows"
         " pods and zones, not your data. Then delete the shards, and change the numbers last. If you change the"
-        " numbers first, twenty pods break caps for ten, and you get an alarm. No pod is deleted."
+        " numbers first, twenty pods break the caps for ten pods, and you get an alert. evenspread deletes no pod."
     )
     terminal.type(
         "kubectl -n shop delete sts redis-5 redis-6 redis-7 redis-8 redis-9",

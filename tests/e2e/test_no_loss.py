@@ -99,7 +99,7 @@ def steps_of_the_page() -> Iterator[Step]:
 
 
 def switches() -> Iterator[Step]:
-    for number, switch, undo in SWITCHES:
+    for number, _, switch, undo in SWITCHES:
         off = number in "45"
         yield Step(f"switch {number}", switch.strip(), injects=not off, keeps=not off)
         yield Step(f"switch {number} undone", undo.strip(), injects=True, keeps=not off)

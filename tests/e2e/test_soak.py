@@ -38,7 +38,7 @@ class Size(NamedTuple):
 FULL = os.environ.get("SOAK") == "full"
 SIZE = Size(20, 200, 150_000) if FULL else Size(1.5, 100, 3000)
 ATTEMPTS = 3  # a machine stops for a moment now and then; what is our doing happens each time
-COLUMNS = ["while", "requests", "failed", "late", "in flight", "p50", "p99", "slowest", "p99 of Go", "slowest of Go"]
+COLUMNS = ["while", "requests", "failed", "late", "most in flight", "p50", "p99", "slowest", "p99 of Go", "slowest of Go"]
 NOTICED = 1.0  # seconds from SIGTERM until the Service leads nobody to a process any more
 STRANGER = "127.0.0.2"
 POLITE = 10  # attackers have machines of their own: here they take what the others leave
@@ -209,10 +209,10 @@ def killed_replica(town: Town) -> None:
 
 PHASES: dict[str, Callable[[Town], None]] = {
     "nothing happens": nothing,
-    "leaves live for four seconds": leaves,
+    "certificates live for four seconds": leaves,
     "the CA is replaced, and back": authorities,
-    "half a certificate": half_a_certificate,
-    "another policy, a faulty one": policies,
+    "a certificate file is cut in half": half_a_certificate,
+    "another policy, then a faulty policy": policies,
     "the clocks jump ten years": clocks,
     "rolling restart": rolling_restart,
     "6 x 160 connections at once": burst,

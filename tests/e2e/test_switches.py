@@ -14,7 +14,7 @@ from e2e.waiting import eventually
 
 NAMESPACE = "evenspread"
 RUNBOOK = (Path(__file__).parents[2] / "docs" / "runbook.md").read_text()
-SWITCHES = re.findall(r"^### (\d)\. [^\n]*\n.*?```\n(.*?)```.*?```\n(.*?)```", RUNBOOK, re.MULTILINE | re.DOTALL)
+SWITCHES = re.findall(r"^### (\d)\. ([^\n]*)\n.*?```\n(.*?)```.*?```\n(.*?)```", RUNBOOK, re.MULTILINE | re.DOTALL)
 DENIED = constraint(labelSelector={"matchLabels": {"app": "other"}})
 
 
@@ -47,7 +47,7 @@ def _shell(plane, namespace, tmp_path):
 @pytest.mark.parametrize("number", range(1, 6))
 @pytest.mark.usefixtures("release")
 def test_a_switch_stops_what_it_says_and_can_be_undone(plane, namespace, shell, number):
-    (_, switch, undo) = SWITCHES[number - 1]
+    (_, _, switch, undo) = SWITCHES[number - 1]
 
     def created():
         made = workload("Deployment", "web", DENIED)
@@ -97,7 +97,7 @@ def test_there_are_five():
 def test_after_a_change_by_hand_a_switch_needs_the_flag_that_the_runbook_names(plane, shell):
     """``kubectl edit`` makes another manager own the policy's field."""
     assert "`--force-conflicts`" in RUNBOOK
-    (_, switch, undo) = SWITCHES[2]
+    (_, _, switch, undo) = SWITCHES[2]
     name = f"/api/v1/namespaces/{NAMESPACE}/configmaps/evenspread-webhook"
 
     def policy():
