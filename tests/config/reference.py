@@ -64,7 +64,8 @@ policy.yaml:5:15: maxStaleness: must be a duration such as 60s or 1m30s, is the 
 ```
 
 Warnings have the same form after `warning:`. evenspread starts with them. It warns of an expired exemption, of an
-entry without effect after an earlier entry, and of `matchLabelKeys` in a default while `defaults.matchLabelKeys` is off.
+entry without effect after an earlier entry, and of `matchLabelKeys` in a default while `defaults.matchLabelKeys` is
+off.
 
 - `off`, `no` and `false` are equal in YAML. Fields with the value `off` accept all three. `on` has no meaning.
 - A field without a value counts as missing.
@@ -73,8 +74,8 @@ entry without effect after an earlier entry, and of `matchLabelKeys` in a defaul
 ## Changes while running
 
 Edit the ConfigMap or the file, and evenspread reads it again. It notices a mounted ConfigMap at once, and a plain
-file half a second after the last write. If the new file is faulty, the last good file stays in use. The log, the metric
-`evenspread_config_valid` and the readiness detail report the fault until you correct it.
+file half a second after the last write. If the new file is faulty, the last good file stays in use. The log, the
+metric `evenspread_config_valid` and the readiness detail report the fault until you correct it.
 
 ## Which ceiling holds
 
@@ -105,7 +106,7 @@ A rule on `deny` denies these objects, unless you set `tooLarge: allow`:
 | 256 labels in selectors, or 64 pod templates | no rule compares the object with the cluster |
 | 128 constraints in all templates, or 1,024 labels, values and keys in them | no rule examines the object |
 | 65,536 JSON values | evenspread does not read the object |
-| 7 MiB, together with the old object. Also a long review, if others leave no memory or time | evenspread does not read the review |
+| 7 MiB with the old object, or less if long reviews leave no memory or time | evenspread does not read the review |
 
 `tooLarge` also decides if a bug of evenspread makes a rule on `deny` fail.
 

@@ -38,7 +38,7 @@ class Size(NamedTuple):
 FULL = os.environ.get("SOAK") == "full"
 SIZE = Size(20, 200, 150_000) if FULL else Size(1.5, 100, 3000)
 ATTEMPTS = 3  # a machine stops for a moment now and then; what is our doing happens each time
-COLUMNS = ["while", "requests", "failed", "late", "most in flight", "p50", "p99", "slowest", "p99 of Go", "slowest of Go"]
+COLUMNS = ["while", "requests", "failed", "late", "most open", "p50", "p99", "slowest", "p99 of Go", "slowest of Go"]
 NOTICED = 1.0  # seconds from SIGTERM until the Service leads nobody to a process any more
 STRANGER = "127.0.0.2"
 POLITE = 10  # attackers have machines of their own: here they take what the others leave
