@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that a release publishes, into dist/release: wheel, source archive, the command line as one file for each
-# platform, its archives and manifest for krew, chart, image with what is in it and what made it, checksums. The same
+# platform, its archives, manifests for krew and Homebrew, manual page, chart, image with what is in it and what made it, checksums. The same
 # commit gives the same bytes.
 #
 #   release/make.sh [PLATFORM...]     what `make dist` runs, after `make image`; linux-amd64 for a single platform's file

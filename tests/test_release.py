@@ -1,16 +1,21 @@
 """The release: its workflow asks for no more than it needs, and what its scripts refuse."""
 
+import io
 import platform
 import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
 
-from release.pyz.build import krew_manifest, zipapp
+from release.man_page import man_page
+from release.pyz.build import archive, zipapp
+from release.pyz.manifests import download, homebrew_formula, krew_manifest
+from webhook.cli.main import evenspread
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / ".github" / "workflows" / "release.yml").read_text()
@@ -192,13 +197,76 @@ def test_the_single_file_is_the_same_for_the_same_packages():
     assert zipapp({"common/a.py": b"1"}, MACHINE) != zipapp({"common/a.py": b"2"}, MACHINE)
 
 
+ARCHIVES = {"linux-amd64": b"a", "linux-arm64": b"b", "darwin-arm64": b"c"}
+DOWNLOADS = {platform: download("1.2.3", platform, data) for platform, data in ARCHIVES.items()}
+
+
 def test_the_manifest_for_krew_names_each_archive():
-    manifest = yaml.safe_load(krew_manifest("1.2.3", {"linux-amd64": b"a", "darwin-arm64": b"b"}))
+    manifest = yaml.safe_load(krew_manifest("1.2.3", DOWNLOADS))
 
     assert manifest["spec"]["version"] == "v1.2.3"
     assert [
         (each["selector"]["matchLabels"], each["uri"].rpartition("/")[2]) for each in manifest["spec"]["platforms"]
     ] == [
         ({"os": "linux", "arch": "amd64"}, "evenspread-1.2.3-linux-amd64.zip"),
+        ({"os": "linux", "arch": "arm64"}, "evenspread-1.2.3-linux-arm64.zip"),
         ({"os": "darwin", "arch": "arm64"}, "evenspread-1.2.3-darwin-arm64.zip"),
     ]
+
+
+def test_the_formula_names_each_archive_with_its_checksum():
+    formula = homebrew_formula("1.2.3", DOWNLOADS, "3.14")
+
+    found = re.findall(r"on_(\w+) do|url \"(\S+)\"|sha256 \"(\w+)\"", formula)
+    assert ["".join(each) for each in found] == [
+        "macos",
+        *("arm", *DOWNLOADS["darwin-arm64"]),
+        "linux",
+        *("arm", *DOWNLOADS["linux-arm64"]),
+        *("intel", *DOWNLOADS["linux-amd64"]),
+    ]
+    assert re.search(r'^class Evenspread < Formula$.*^  version "1\.2\.3"$.*^end$', formula, re.MULTILINE | re.DOTALL)
+    assert len(re.findall(r"(?:\bdo|^class .*|^  def .*)$", formula, re.MULTILINE)) == len(
+        re.findall(r"^ *end$", formula, re.MULTILINE)
+    )
+
+
+@pytest.mark.skipif(shutil.which("ruby") is None, reason="no ruby here")
+def test_the_formula_is_one_that_ruby_can_read(tmp_path):
+    (tmp_path / "evenspread.rb").write_text(homebrew_formula("1.2.3", DOWNLOADS, "3.14"))
+    assert run("ruby", "-c", "evenspread.rb", cwd=tmp_path).stdout == "Syntax OK\n"
+
+
+def test_an_archive_has_what_package_managers_install():
+    with zipfile.ZipFile(io.BytesIO(archive(b"app", ".TH"))) as packed:
+        modes = {entry.filename: oct(entry.external_attr >> 16 & 0o777) for entry in packed.infolist()}
+        assert modes == {"evenspread": "0o755", "evenspread.1": "0o644", "LICENSE": "0o644"}
+
+
+# -- the manual page
+
+MACROS = {"TH", "SH", "SS", "PP", "TP", "B", "I", "nf", "fi", "RS", "RE"}
+
+
+def test_the_manual_page_has_each_command_and_option():
+    page = man_page()
+    shown = re.findall(r"^\.SS evenspread (\w+) ", page, re.MULTILINE)
+    assert shown == evenspread.list_commands(None)
+    section = page.partition(".SS evenspread audit ")[2].partition(".SS ")[0]
+    assert ".TP\n.B \\-\\-context NAME\nRead the cluster of this context. Repeat it for more clusters.\n" in section
+    assert section.rstrip().endswith("4 cluster not readable, 5 a bug of evenspread.")
+
+
+def test_the_manual_page_has_no_other_macro_and_no_bare_hyphen():
+    first, *lines = man_page().splitlines()
+    assert first.startswith('.TH EVENSPREAD 1 "" "evenspread ')
+    assert {line.split()[0][1:] for line in lines if line.startswith(".")} == MACROS - {"TH"}
+    assert [line for line in lines if line.startswith("'") or re.search(r"(?<!\\)-|(?<!\\)[\"'`^~]", line)] == []
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="no groff here")
+def test_the_manual_page_is_rendered_without_a_warning(tmp_path):
+    (tmp_path / "evenspread.1").write_text(man_page())
+    done = run("groff", "-man", "-ww", "-Tutf8", "-P-cbou", "evenspread.1", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "evenspread audit [OPTIONS] [FILE|-]..." in done.stdout

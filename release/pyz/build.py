@@ -1,4 +1,4 @@
-"""Build the command line as one file for each platform, with its archive and manifest for krew.
+"""Build the command line as one file for each platform, its archives for krew and Homebrew, and the manual page.
 
     python -m release.pyz.build WHEEL FOLDER [PLATFORM...]
 
@@ -14,7 +14,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-import yaml
+from release.man_page import man_page
+from release.pyz.manifests import Download, download, homebrew_formula, krew_manifest
 
 ROOT = Path(__file__).parents[2]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -24,7 +25,6 @@ PLATFORMS = {
     "linux-arm64": ("aarch64-manylinux_2_28", "Linux-aarch64"),
     "darwin-arm64": ("aarch64-apple-darwin", "Darwin-arm64"),
 }
-DOWNLOADS = "https://github.com/evenspread/evenspread/releases/download"
 NOTES = {"RECORD", "direct_url.json", "REQUESTED", "INSTALLER", "uv_cache.json"}
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -76,53 +76,36 @@ def zipapp(files: dict[str, bytes], made_for: str) -> bytes:
     return written.getvalue()
 
 
-def krew_archive(app: bytes) -> bytes:
-    """Return a zip file with the executable and the licence, which krew unpacks."""
+def archive(app: bytes, manual: str) -> bytes:
+    """Return a zip file with the executable, its manual page and the licence, for package managers to unpack."""
+    files = (
+        ("evenspread", app, 0o755),
+        ("evenspread.1", manual.encode(), 0o644),
+        ("LICENSE", (ROOT / "LICENSE").read_bytes(), 0o644),
+    )
     written = io.BytesIO()
-    with zipfile.ZipFile(written, "w") as archive:
-        for name, data, mode in (("evenspread", app, 0o755), ("LICENSE", (ROOT / "LICENSE").read_bytes(), 0o644)):
+    with zipfile.ZipFile(written, "w") as packed:
+        for name, data, mode in files:
             entry = zipfile.ZipInfo(name, EPOCH)
             entry.external_attr = (stat.S_IFREG | mode) << 16
-            archive.writestr(entry, data)
+            packed.writestr(entry, data)
     return written.getvalue()
-
-
-def krew_manifest(version: str, archives: dict[str, bytes]) -> str:
-    """Return the manifest of the plugin ``kubectl evenspread`` for krew's index."""
-    platforms = []
-    for platform, archive in archives.items():
-        system, architecture = platform.split("-")
-        platforms.append(
-            {
-                "selector": {"matchLabels": {"os": system, "arch": architecture}},
-                "uri": f"{DOWNLOADS}/v{version}/evenspread-{version}-{platform}.zip",
-                "sha256": hashlib.sha256(archive).hexdigest(),
-                "bin": "evenspread",
-            }
-        )
-    spec = {
-        "version": f"v{version}",
-        "homepage": "https://evenspread.io",
-        "shortDescription": "Check and explain topologySpreadConstraints",
-        "description": "Check manifests for constraints that spread nothing or keep pods Pending, and explain\n"
-        "where kube-scheduler can place a pod. It needs Python 3.11 to 3.14.\n",
-        "platforms": platforms,
-    }
-    plugin = {"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin"}
-    return yaml.safe_dump({**plugin, "metadata": {"name": "evenspread"}, "spec": spec}, sort_keys=False)
 
 
 def main(wheel: str, folder: str, *platforms: str) -> None:
     version = Path(wheel).name.split("-")[1]
-    archives = {}
+    manual, made, downloads = man_page(), Path(folder), dict[str, Download]()
     for platform in platforms or PLATFORMS:
         app = zipapp(packages(Path(wheel).resolve(), platform), PLATFORMS[platform][1])
-        file = Path(folder) / f"evenspread-{version}-{platform}.pyz"
+        file = made / f"evenspread-{version}-{platform}.pyz"
         file.write_bytes(app)
         file.chmod(0o755)
-        archives[platform] = krew_archive(app)
-        file.with_suffix(".zip").write_bytes(archives[platform])
-    (Path(folder) / "krew.yaml").write_text(krew_manifest(version, archives))
+        packed = archive(app, manual)
+        file.with_suffix(".zip").write_bytes(packed)
+        downloads[platform] = download(version, platform, packed)
+    (made / "evenspread.1").write_text(manual)
+    (made / "krew.yaml").write_text(krew_manifest(version, downloads))
+    (made / "evenspread.rb").write_text(homebrew_formula(version, downloads, PYTHONS[-1]))
 
 
 if __name__ == "__main__":

@@ -38,6 +38,31 @@ def test_completion_scripts(run, shell):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
+        pytest.param("ev che", ["check"], id="a command"),
+        pytest.param("ev check --fail-on h", ["high"], id="a value"),
+        pytest.param("ev check --rule selector-nu", ["selector-null"], id="a rule"),
+    ],
+)
+def test_bash_completes(run, tmp_path, words, expected):
+    (tmp_path / "completion").write_text(run("completion", "bash")[1])
+    program = tmp_path / "ev"
+    program.write_text(f"#!{sys.executable}\nfrom webhook.cli.main import run; run()\n")
+    program.chmod(0o755)
+    script = (
+        'source completion; read -ra COMP_WORDS <<<"$1"; COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); '
+        '_evenspread_completion ./ev; printf "%s\\n" "${COMPREPLY[@]}"; complete -p evenspread'
+    )
+    done = subprocess.run(  # noqa: S603 our own script
+        ["/bin/bash", "-c", script, "bash", words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    *choices, registered = done.stdout.splitlines()
+    assert (choices, done.stderr) == (expected, "")
+    assert registered.endswith(" -F _evenspread_completion evenspread")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
         pytest.param(["che"], ["check\tCheck manifests", ":4"], id="a command"),
         pytest.param(["check", "--fail"], ["--fail-on\tLowest level of", ":4"], id="an option"),
         pytest.param(["check", "--fail-on", "h"], ["high", ":4"], id="a value"),

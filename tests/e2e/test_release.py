@@ -1,9 +1,11 @@
 """What the release workflow does, with a registry on this machine: what was pushed is what was built."""
 
+import hashlib
 import json
 import os
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -136,3 +138,24 @@ def test_krew_installs_the_plugin(made, tools, tmp_path):
     changed.write_bytes(archive.read_bytes() + b"x")
     with pytest.raises(AssertionError, match="checksum does not match"):
         said(str(tools / "krew"), "install", f"--manifest={made / 'krew.yaml'}", f"--archive={changed}", **root)
+
+
+def test_homebrew_downloads_the_archive_and_installs_its_manual_page(made, tmp_path):
+    archive = made / f"evenspread-{VERSION}-{PLATFORM}.zip"
+    formula = (made / "evenspread.rb").read_text()
+
+    assert f'/v{VERSION}/{archive.name}"\n      sha256 "{hashlib.sha256(archive.read_bytes()).hexdigest()}"' in formula
+    shutil.unpack_archive(archive, tmp_path)
+    assert (tmp_path / "evenspread.1").read_bytes() == (made / "evenspread.1").read_bytes()
+    for name in re.findall(r'(?:libexec|man1)\.install "(.+)"', formula):
+        assert (tmp_path / name).is_file()
+
+
+def test_bash_completes_the_single_file(made, tmp_path):
+    shutil.copy(made / f"evenspread-{VERSION}-{PLATFORM}.pyz", tmp_path / "evenspread")
+    script = (
+        "source <(evenspread completion bash); COMP_WORDS=(evenspread aud); COMP_CWORD=1; "
+        '_evenspread_completion evenspread; echo "${COMPREPLY[@]}"'
+    )
+    path = f"{tmp_path}:{PYTHON.parent}:/usr/bin:/bin"
+    assert said("/bin/bash", "-c", script, HOME=str(tmp_path), PATH=path) == "audit"
