@@ -64,6 +64,16 @@ class WorkloadInCluster(Document, frozen=True, kw_only=True):
     pending: Mapping[PendingCause, Count]
     above_max_skew: Count
 
+    @property
+    def text(self) -> str:
+        """The state for a table: ``2/1/0, 3 Pending`` for 2 findings of severity high, 1 medium and 0 low."""
+        parts = [f"{self.findings.high:,}/{self.findings.medium:,}/{self.findings.low:,}"]
+        if pending := sum(self.pending.values()):
+            parts.append(f"{pending:,} Pending")
+        if self.above_max_skew:
+            parts.append("above maxSkew")
+        return ", ".join(parts)
+
 
 class FleetWorkload(Document, frozen=True, kw_only=True):
     """The workloads with the same kind, namespace and name in all clusters. Without a fault anywhere, it has no entry.

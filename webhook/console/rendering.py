@@ -5,19 +5,22 @@ The single file contains its style, has no script and loads nothing. You can mai
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from webhook.answers.fleet import FleetCluster, FleetWorkload, UnreadCluster
 from webhook.console.pages.first_screen import MOST_WORST, first_screen
+from webhook.console.pages.fleet import fleet_page
 from webhook.console.pages.summary import wrongs
 from webhook.console.pages.workload import workload_page
-from webhook.console.shown import Shown
+from webhook.console.shown import Health, Shown
 from webhook.console.words import instant, written
 from webhook.core.scan.scan_results import ClusterScan
-from webhook.core.text import one_line
+from webhook.core.text import one_line, plural
 
 HERE = Path(__file__).parent
 
@@ -57,18 +60,28 @@ def render(template: str, title: str, shown: Shown, address: str, /, **values: o
 
 def single_file(shown: Shown, scan: ClusterScan) -> str:
     """Render the first screen and the worst workloads with their pictures as one file."""
-    style = (HERE / "static" / "console.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     moment = instant(shown.moment)
     bad = [workload for workload in scan.workloads if any(True for _ in wrongs(workload, moment))]
+    start, details = first_screen(shown, scan), [workload_page(shown, scan, workload) for workload in bad[:MOST_WORST]]
+    return _as_file("file.html", shown, start=start, details=details, main_class="start")
+
+
+def fleet_file(clusters: Sequence[FleetCluster | UnreadCluster], workloads: Sequence[FleetWorkload]) -> str:
+    """Render several clusters, side by side, as one file."""
+    shown = Shown(scan=None, source=plural(len(clusters), "cluster"), health=Health(ceiling="", defaults_mode=""))
+    return _as_file("fleet.html", shown, fleet=fleet_page(clusters, workloads))
+
+
+def _as_file(template: str, shown: Shown, /, **values: object) -> str:
+    """Render a page that contains its style. A browser loads nothing else."""
+    style = (HERE / "static" / "console.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return render(
-        "file.html",
+        template,
         "Audit",
         shown,
         "/",
-        start=first_screen(shown, scan),
-        details=[workload_page(shown, scan, workload) for workload in bad[:MOST_WORST]],
-        main_class="start",
+        **values,
         style=Markup(style),  # noqa: S704 a file of ours
         style_hash=f"sha256-{digest}",
     )

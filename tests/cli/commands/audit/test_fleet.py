@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -210,10 +211,42 @@ class TestOtherFormats:
         for text in ("eu.jsonl", "us.jsonl", "gone.jsonl", "no such file or directory"):
             assert text in out
 
-    @pytest.mark.parametrize("output", ["html", "report"])
-    def test_those_of_a_single_cluster(self, audit, output):
-        code, _, err = audit("-o", output, us_jsonl=US, eu_jsonl=EU)
-        assert (code, err.splitlines()[-1]) == (2, f"Error: -o {output} shows a single cluster: run audit for each")
+    def test_reports_are_those_of_a_single_cluster(self, audit):
+        code, _, err = audit("-o", "report", us_jsonl=US, eu_jsonl=EU)
+        assert (code, err.splitlines()[-1]) == (2, "Error: -o report is for a single cluster: run audit for each")
+
+    def test_a_page_to_mail(self, audit):
+        code, out, _ = audit("-o", "html", us_jsonl=US, eu_jsonl=EU, gone_jsonl=None)
+        assert (code, re.findall(r"<script|<link|<img|<form|url\(|@import|https?://", out)) == (3, [])
+        rows = re.findall(r"<tr>(.*?)</tr>", out, re.DOTALL)
+        assert [re.findall(r">([^<>]+)</t[dh]>", row) for row in rows] == [
+            [
+                "Cluster",
+                "Nodes",
+                "Pods",
+                "Workloads",
+                "High",
+                "Medium",
+                "Low",
+                "Would deny",
+                "Pending",
+                "Above maxSkew",
+            ],
+            ["eu.jsonl", "2", "0", "2", "2", "0", "0", "1", "0", "0"],
+            ["us.jsonl", "2", "0", "3", "2", "0", "0", "1", "0", "0"],
+            ["Workload", "eu.jsonl", "us.jsonl"],
+            ["Deployment shop/db", "1/0/0", "1/0/0"],
+            ["Deployment shop/only", "1/0/0"],
+            ["Deployment shop/web", "1/0/0", "0/0/0"],
+        ]
+        assert '<p class="wrong">gone.jsonl was not read: no such file or directory</p>' in out
+        assert '<td class="none" data-name="eu.jsonl"></td>' in out
+
+    def test_the_page_of_clean_and_of_incomplete_clusters(self, audit):
+        assert "<p>No findings.</p>" in audit("-o", "html", a_jsonl=CLEAN, b_jsonl=CLEAN)[1]
+        assert (
+            '<p class="wrong">eu.jsonl is incomplete: 1 error' in audit("-o", "html", us_jsonl=US, eu_jsonl=EU[:-9])[1]
+        )
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from webhook.core.text import listed, one_line
 from webhook.manifests.reading.files import File
 
 _HTML = "html"
-_OF_ONE_CLUSTER = frozenset({_HTML, "report"})
+_REPORT = "report"
 _MAX_FILES = 3  # named on the page
 _MAX_ERROR_CHARS = 400  # five lines of a usual terminal
 
@@ -93,8 +93,8 @@ def _audit_one(cluster: ClusterInput, results: ResultOptions, progress: Progress
 def _audit_fleet(
     clusters: Iterable[ClusterInput], results: ResultOptions, progress: Progress, *, summary: bool
 ) -> Exit:
-    if results.output in _OF_ONE_CLUSTER:
-        raise click.UsageError(f"-o {results.output} shows a single cluster: run audit for each")
+    if results.output == _REPORT:
+        raise click.UsageError("-o report is for a single cluster: run audit for each")
     fleet = compared(_audited(cluster, progress) for cluster in clusters)
     progress.close()
     for audit in fleet.audits:
@@ -105,6 +105,10 @@ def _audit_fleet(
 
         paged = render(fleet, color=has_color(sys.stdout), findings=not summary, verbose=results.verbose)
         print_results(map(disarm, paged))
+    elif results.output == _HTML:
+        from webhook.console.rendering import fleet_file  # noqa: PLC0415 other formats do without
+
+        print_results([fleet_file(fleet.clusters, fleet.workloads)])
     else:
         print_results(fleet_renderer(results.output, results.report_api)(fleet))
     print_failures([failure for audit in fleet.audits if audit.result for failure in audit.result.failures])

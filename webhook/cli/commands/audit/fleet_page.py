@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from webhook.answers.fleet import FleetCluster, FleetWorkload, UnreadCluster, WorkloadInCluster
+from webhook.answers.fleet import FleetCluster, FleetWorkload, UnreadCluster
 from webhook.cli.checking.finding_text import fix, message
 from webhook.cli.checking.fleet import Fleet
 from webhook.cli.checking.results import Row
@@ -107,19 +107,8 @@ def _workloads(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[st
 
 
 def _row(workload: FleetWorkload, clusters: Sequence[str]) -> tuple[str, ...]:
-    states = {state.cluster: state for state in workload.clusters}
-    return one_line(workload.workload, _NAME), *(_cell(states.get(cluster)) for cluster in clusters)
-
-
-def _cell(state: WorkloadInCluster | None) -> str:
-    if state is None:
-        return "-"
-    parts = [f"{state.findings.high:,}/{state.findings.medium:,}/{state.findings.low:,}"]
-    if pending := sum(state.pending.values()):
-        parts.append(f"{pending:,} Pending")
-    if state.above_max_skew:
-        parts.append("above maxSkew")
-    return ", ".join(parts)
+    states = {state.cluster: state.text for state in workload.clusters}
+    return one_line(workload.workload, _NAME), *(states.get(cluster, "-") for cluster in clusters)
 
 
 def _findings(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[str]:
