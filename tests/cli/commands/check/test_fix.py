@@ -175,7 +175,7 @@ RULES = ("--rule", "unread-constraints", "--rule", "unknown-field")
 def test_a_change_of_the_configuration_is_said_to_be_one(fix):
     web = "apiVersion: db.example.com/v1\nkind: Db\nspec: {topologySpreadConstraints: [{maxSkew: 1}]}\n"
     _, _, err = fix("--fix", *RULES, "web.yaml", web=web)
-    assert "; fix (by hand: the change belongs in the configuration, not in this file): add to workloads" in err
+    assert "; fix (by hand: change evenspread's configuration, not this file): add to workloads" in err
 
 
 @pytest.mark.parametrize(

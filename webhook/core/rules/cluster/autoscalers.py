@@ -77,7 +77,7 @@ AUTOSCALER = Rule(
     why=(
         "Karpenter simulates scheduling with its own code ([measured "
         "differences](../exactness.md#who-else-reads-the-constraint)):\n\n"
-        "- For hostname, it assumes a minimum of 0 pods per node, so it wants one node per maxSkew pods. If the "
+        "- For hostname, it takes 0 pods as the fewest on a node, so it wants one node per maxSkew pods. If the "
         "constraint counts more pods than the workload's replicas, it may treat every existing node as full.\n"
         "- It first treats ScheduleAnyway as DoNotSchedule. It may add a node in a domain without usable nodes for "
         "your pods.\n"
@@ -186,7 +186,7 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Fi
             changes(placed, maxSkew=enough),
             summary=f"{placed.name}: Karpenter {asks} {said}",
             remedy=f"use maxSkew: {enough}",
-            detail=f"Karpenter {also}assumes a minimum of 0 pods per node, so it puts at most {max_skew} of"
+            detail=f"Karpenter {also}takes 0 pods as the fewest on a node, so it puts at most {max_skew} of"
             f" {plural(replicas, 'pod')} on a new node; kube-scheduler spreads them over"
             f" {plural(there, 'usable node')}",
             warns=constraint.hard,
@@ -205,7 +205,7 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Fi
             summary=f"{placed.name}: Karpenter treats {plural(there, 'node')} as full",
             remedy=f"use maxSkew: {enough}",
             detail=f"the constraint counts {plural(sum(on_each), 'pod')} on {plural(there, 'usable node')}, more than"
-            f" the {plural(replicas, 'replica')}; Karpenter assumes a minimum of 0 pods per node and allows at most"
+            f" the {plural(replicas, 'replica')}; Karpenter takes 0 pods as the fewest on a node and allows at most"
             f" {max_skew} per node, while kube-scheduler adds pods to the nodes with the fewest",
         )
 
@@ -291,7 +291,7 @@ def _closed_domains(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
         yield AUTOSCALER.finding(
             placed,
             "whenUnsatisfiable",
-            Fix(f"tolerate the taints of the {noun}s' nodes, or expect a new node"),
+            Fix(f"tolerate the taints of the nodes in the unusable {noun}s, or accept that Karpenter adds a node"),
             summary=f"{placed.name}: Karpenter first wants nodes in {plural(closed, f'unusable {noun}')}",
             remedy="tolerate the taints",
             detail=f"Karpenter at first treats ScheduleAnyway as DoNotSchedule; {plural(closed, noun)} without"

@@ -257,8 +257,8 @@ def _implied(placed: Placed, subject: Subject) -> _Why | None:
             beside = "; it only lowers the weight of the other ScheduleAnyway constraints" if more else ""
             return _Why(
                 f"adds nothing: {name} already allows only {placed.noun}s with the fewest pods",
-                f"{name} (DoNotSchedule, maxSkew 1) counts the same pods, and ScheduleAnyway prefers none of the"
-                f" remaining {placed.noun}s, because their counts are equal{beside}",
+                f"{name} (DoNotSchedule, maxSkew 1) counts the same pods and admits only {placed.noun}s with the fewest"
+                f" pods; their counts are equal, so ScheduleAnyway prefers none of them{beside}",
             )
     return None
 

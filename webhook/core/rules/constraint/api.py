@@ -63,8 +63,8 @@ def _errors(subject: Subject) -> Iterator[RuleAnswer]:
 
 
 _UNUSABLE = (
-    "kube-apiserver refuses your Deployment with this error. It accepts this Rollout, a custom resource, but refuses "
-    "all your pods. You only see an event."
+    "kube-apiserver refuses a Deployment with this mistake. It accepts your Rollout, a custom resource, and then "
+    " refuses all its pods. You only see an event."
 )
 
 

@@ -110,8 +110,8 @@ MIXED = _rule(
         "the scheduler counts each revision alone. Then 0 of 90 rollouts ended beyond maxSkew.\n\n"
         "The rule warns if all of these hold, and otherwise audits:\n\n"
         "- the constraint is over zones, with maxSkew 1,\n"
-        "- the strategy is the default,\n"
-        "- at least one in ten measured rollouts ended beyond maxSkew."
+        "- the Deployment has the default strategy,\n"
+        "- in our measurements with as many replicas and zones, at least one in ten rollouts ended beyond maxSkew."
     ),
 )
 
