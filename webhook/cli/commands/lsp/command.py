@@ -14,7 +14,7 @@ from webhook.cli.options import cluster_options, review_options
 
 @click.command(
     short_help="Check manifests in your editor (language server).",
-    epilog="Exit code: 0 the editor ended the server, 1 it sent exit without a shutdown request, 2 usage or configuration, "
+    epilog="Exit code: 0 the editor ended the server, 1 exit without a shutdown request, 2 usage or configuration, "
     "3 unreadable snapshot, 4 cluster not readable.",
 )
 @click.option("--require-reasons", is_flag=True, help="Require a reason in every ignore comment.")

@@ -64,7 +64,7 @@ def _errors(subject: Subject) -> Iterator[RuleAnswer]:
 
 _UNUSABLE = (
     "kube-apiserver refuses a Deployment with this mistake. It accepts your Rollout, a custom resource, and then "
-    " refuses all its pods. You only see an event."
+    "refuses all its pods. You only see an event."
 )
 
 
