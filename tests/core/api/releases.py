@@ -93,7 +93,7 @@ def span(gate):
 
 
 def table():
-    rows = ["| since | what | where (`webhook/core/`) | source | recorded case | test |", "|---|---|---|---|---|---|"]
+    rows = ["| since | change | file in `webhook/core/` | source | recorded case | test |", "|---|---|---|---|---|---|"]
     for name, gate in sorted(GATES.items(), key=lambda item: item[1].since):
         where, tests = (", ".join(f"`{each}`" for each in names) for names in (asked_in(name), tests_of(name)))
         case = f"`{gate.case}`" if gate.case else "announced" if gate.announced else "none"
