@@ -271,7 +271,7 @@ def _special(node_limits: Sequence[NodeLimits], size: int) -> int:
 def _starts(nodes: GameNodes, parts: Sequence[int]) -> list[Pods]:
     if not any(nodes.leaving):
         return [(0,) * len(nodes.leaving)] * len(parts)
-    inside = {slot: number for number, part in enumerate(parts) for slot in node_sets.one_by_one(part)}
+    inside = {slot: number for number, part in enumerate(parts) for slot in node_sets.to_slots(part)}
     starts = [[0] * len(nodes.leaving) for _ in parts]
     for pod_class, leaving in enumerate(nodes.leaving):
         for slot, pods in leaving.items():
