@@ -35,6 +35,7 @@ def test_completion_scripts(run, shell):
     assert "_EVENSPREAD_COMPLETE" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
