@@ -16,7 +16,7 @@ from pathlib import Path
 
 from webhook.cli.checking import whole_cluster
 from webhook.cli.frame import Frame
-from webhook.cli.long_runs import collect_rarely
+from webhook.cli.output.long_runs import collect_rarely
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.core.policy.policy import Policy
 from webhook.core.scan import workload_scan

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from bench.audit import lines
-from webhook.cli.long_runs import collect_rarely
+from webhook.cli.output.long_runs import collect_rarely
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context

@@ -15,7 +15,7 @@ import msgspec
 from bench.audit import NODES, lines
 from bench.scan import SCANNED, SLICE
 from bench.verdict import resident
-from webhook.cli.long_runs import collect_rarely
+from webhook.cli.output.long_runs import collect_rarely
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context

@@ -25,7 +25,7 @@ BREAKS = {
         "webhook/core/rules/placement/zone_loss.py",
         "import webhook.core.rules.placement.ceilings",
     ),
-    "the rooms of the command line": ("webhook/cli/exit_codes.py", "import webhook.cli.terminal"),
+    "the rooms of the command line": ("webhook/cli/exit_codes.py", "import webhook.cli.output.terminal"),
     "no two files of a room import each other, by whatever way": (
         "webhook/core/api/version.py",
         "import webhook.core.api.label_syntax",

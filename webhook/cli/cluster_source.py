@@ -8,8 +8,8 @@ from msgspec import Raw, Struct, structs
 from webhook.cli.exit_codes import CommandError, Exit, no_namespace
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import ClusterSelection, open_cluster, reading
-from webhook.cli.long_runs import Progress
-from webhook.cli.terminal import print_message
+from webhook.cli.output.long_runs import Progress
+from webhook.cli.output.terminal import print_message
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.live import left_out_line, missing_kind_line, read_kinds, undecodable_line
 from webhook.cluster.resources import watched

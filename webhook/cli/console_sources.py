@@ -16,7 +16,7 @@ from webhook.cli.checking.run import CheckRun
 from webhook.cli.checking.whole_cluster import examine_cluster, stated_moment, stated_version
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
-from webhook.cli.terminal import print_faults
+from webhook.cli.output.terminal import print_faults
 from webhook.cluster.writing.lease import Elector
 from webhook.console.app import LOCAL_HOSTS, create_console
 from webhook.console.rendering import single_file

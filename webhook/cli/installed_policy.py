@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.live_cluster import CONFIG_MAP
-from webhook.cli.terminal import print_message
+from webhook.cli.output.terminal import print_message
 from webhook.cluster.errors import ClusterError, status_text
 from webhook.cluster.live import LiveCluster
 from webhook.config import POLICY_KEY, ConfigError, Loaded, config_map_policy

@@ -10,7 +10,7 @@ from shlex import quote
 from msgspec import Struct
 
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cli.terminal import print_message
+from webhook.cli.output.terminal import print_message
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.credentials import SERVICE_ACCOUNT, Account, chosen_context
 from webhook.cluster.errors import ClusterError

@@ -190,7 +190,7 @@ def exit_code_of(command: Callable[[], object]) -> int:
 
 
 def _stop(stopped: CommandError) -> int:
-    from webhook.cli.terminal import print_message  # noqa: PLC0415 only needed for errors
+    from webhook.cli.output.terminal import print_message  # noqa: PLC0415 only needed for errors
 
     print_message(f"evenspread: {stopped}")
     return stopped.code

@@ -16,8 +16,8 @@ from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.formats import FORMATS
 from webhook.cli.frame import Frame, today
 from webhook.cli.live_cluster import CONFIG_MAP, ClusterSelection, open_cluster
+from webhook.cli.output.terminal import print_message
 from webhook.cli.parameters import VERSION
-from webhook.cli.terminal import print_message
 from webhook.core.api.version import ANNOUNCED, RECORDED, SUPPORTED, KubernetesVersion
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.rules.rule_set import BY_ID

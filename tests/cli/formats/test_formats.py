@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook.cli.color import Paint
 from webhook.cli.commands.webhook.example import CLUSTER
+from webhook.cli.output.color import Paint
 
 ROOT = Path(__file__).parents[3]
 MANIFEST = """\

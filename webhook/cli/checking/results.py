@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from webhook.cli.terminal import print_message
+from webhook.cli.output.terminal import print_message
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import Severity

@@ -11,9 +11,9 @@ from msgspec import UNSET, UnsetType
 
 from webhook.answers.audited import RuleEntry
 from webhook.cli.checking.finding_text import rule_url
-from webhook.cli.color import BOLD, DIM, Paint, has_color
 from webhook.cli.options import RULE_ID, output_option
-from webhook.cli.terminal import print_results, print_values
+from webhook.cli.output.color import BOLD, DIM, Paint, has_color
+from webhook.cli.output.terminal import print_results, print_values
 from webhook.core.rules.frame.rule import Rule
 from webhook.core.rules.rule_set import BY_ID
 

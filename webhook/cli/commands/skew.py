@@ -9,14 +9,14 @@ from msgspec import Struct, structs, to_builtins
 
 from webhook.answers.scanned import NamedWorkload, skew_document
 from webhook.cli.cluster_source import ClusterSource, cluster_with_pods
-from webhook.cli.color import BOLD, GREEN, RED, YELLOW, Paint, has_color
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
-from webhook.cli.layout import table_lines
 from webhook.cli.live_cluster import ClusterSelection
-from webhook.cli.long_runs import collect_rarely
 from webhook.cli.options import current_cluster_options, frame_options, output_option
-from webhook.cli.terminal import Json, print_message, print_results, print_values
+from webhook.cli.output.color import BOLD, GREEN, RED, YELLOW, Paint, has_color
+from webhook.cli.output.layout import table_lines
+from webhook.cli.output.long_runs import collect_rarely
+from webhook.cli.output.terminal import Json, print_message, print_results, print_values
 from webhook.core.api.types import ObjectMeta
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError

@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.live_cluster import ClusterSelection, open_cluster, reading
-from webhook.cli.long_runs import Progress, collect_rarely
 from webhook.cli.options import cluster_options, policy_option
-from webhook.cli.terminal import print_message
+from webhook.cli.output.long_runs import Progress, collect_rarely
+from webhook.cli.output.terminal import print_message
 from webhook.core.policy.policy import Policy
 from webhook.core.text import plural
 from webhook.snapshot.capture import CapturedSnapshot, capture, take_file, without_names

@@ -17,11 +17,11 @@ from msgspec import Struct
 from webhook.cli.checking.finding_text import message
 from webhook.cli.checking.results import Row
 from webhook.cli.checking.run import CheckRun
-from webhook.cli.color import DIM, GREEN, RED, Paint, has_color
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
 from webhook.cli.options import output_option, review_options
-from webhook.cli.terminal import Json, print_faults, print_results, print_values
+from webhook.cli.output.color import DIM, GREEN, RED, Paint, has_color
+from webhook.cli.output.terminal import Json, print_faults, print_results, print_values
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.spelling import did_you_mean

@@ -7,7 +7,7 @@ from typing import Protocol, cast
 
 from webhook.cli.checking.fleet import Fleet, combined
 from webhook.cli.checking.results import RunResult
-from webhook.cli.terminal import disarm
+from webhook.cli.output.terminal import disarm
 from webhook.report.documents import ReportApi
 
 FORMATS = ("text", "json", "yaml", "github", "gitlab", "sarif", "junit", "report")

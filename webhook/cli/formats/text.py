@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from webhook.cli.checking.finding_text import consequence, fix, message
 from webhook.cli.checking.levels import hidden_lines
 from webhook.cli.checking.results import Row, RunResult
-from webhook.cli.color import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.color import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.budget import Missing
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line, plural

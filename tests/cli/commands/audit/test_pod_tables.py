@@ -7,8 +7,8 @@ import pytest
 from cli.snapshots import owned, running, snapshot, waiting
 from manifest import workload
 
-from webhook.cli.color import Paint
 from webhook.cli.commands.audit.page import pod_tables
+from webhook.cli.output.color import Paint
 from webhook.core.scan.scan_results import ClusterScan, PendingCause, ScannedWorkload, SmallestFix, Stranded, ZoneLoss
 
 HARD, SOFT = "zone hard 1 app=web", "hostname soft 1 app=web"

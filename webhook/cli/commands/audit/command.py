@@ -11,14 +11,14 @@ from webhook.cli.checking.fleet import ClusterAudit, compared
 from webhook.cli.checking.levels import exit_code
 from webhook.cli.checking.results import RunResult, print_failures
 from webhook.cli.checking.whole_cluster import examine_cluster, stated_moment, stated_version
-from webhook.cli.color import has_color
 from webhook.cli.commands.audit.inputs import ClusterInput, Content, Settings, cluster_inputs, settings_options
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.formats import fleet_renderer, renderer
 from webhook.cli.frame import Frame
-from webhook.cli.long_runs import Progress, collect_rarely
 from webhook.cli.options import ResultOptions, result_options
-from webhook.cli.terminal import disarm, print_faults, print_message, print_results
+from webhook.cli.output.color import has_color
+from webhook.cli.output.long_runs import Progress, collect_rarely
+from webhook.cli.output.terminal import disarm, print_faults, print_message, print_results
 from webhook.core.text import listed, one_line
 from webhook.manifests.reading.files import File
 

@@ -8,10 +8,10 @@ from webhook.answers.fleet import FleetCluster, FleetWorkload, UnreadCluster
 from webhook.cli.checking.finding_text import fix, message
 from webhook.cli.checking.fleet import Fleet
 from webhook.cli.checking.results import Row
-from webhook.cli.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.cli.commands.audit.page import finding_lines
 from webhook.cli.formats.text import gap_lines
-from webhook.cli.layout import table_lines
+from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.layout import table_lines
 from webhook.core.text import listed, one_line, plural
 
 _MAX_COLUMNS = 8  # clusters side by side, the worst; -o json has all

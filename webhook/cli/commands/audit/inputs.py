@@ -15,9 +15,9 @@ from webhook.cli.checking.whole_cluster import is_snapshot
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import ClusterSelection
-from webhook.cli.long_runs import Progress
 from webhook.cli.options import cluster_options, review_options
-from webhook.cli.terminal import print_faults, print_message
+from webhook.cli.output.long_runs import Progress
+from webhook.cli.output.terminal import print_faults, print_message
 from webhook.core.text import one_line
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File, read_files

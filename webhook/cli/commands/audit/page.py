@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from webhook.cli.checking.finding_text import fix, message
 from webhook.cli.checking.results import Row, RunResult
-from webhook.cli.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.cli.formats.text import COLORS, gap_lines, unread
-from webhook.cli.layout import table_lines
+from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.layout import table_lines
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import BY_ID

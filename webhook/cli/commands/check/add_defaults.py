@@ -17,7 +17,7 @@ from webhook.cli.checking.run import as_note, with_patches
 from webhook.cli.cluster_source import add_to_index
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
-from webhook.cli.terminal import print_faults, print_results
+from webhook.cli.output.terminal import print_faults, print_results
 from webhook.core.api.types import DO_NOT_SCHEDULE, Service
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.apiserver.decoding import DecodeError

@@ -11,15 +11,15 @@ from webhook.cli.checking.baseline import read_baseline, without_known, written_
 from webhook.cli.checking.levels import Level, Levels, exit_code, levels, selected
 from webhook.cli.checking.results import RunResult, print_failures
 from webhook.cli.checking.run import examine_files
-from webhook.cli.color import has_color
 from webhook.cli.commands.check.kustomize import built
 from webhook.cli.exit_codes import Exit
 from webhook.cli.formats import renderer
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import ClusterSelection
-from webhook.cli.long_runs import Progress, collect_rarely
 from webhook.cli.options import ResultOptions, cluster_options, result_options, review_options
-from webhook.cli.terminal import print_faults, print_results
+from webhook.cli.output.color import has_color
+from webhook.cli.output.long_runs import Progress, collect_rarely
+from webhook.cli.output.terminal import print_faults, print_results
 from webhook.core.policy.options import DefaultsMode
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.profile import DefaultingType

@@ -12,7 +12,7 @@ from webhook.cli.checking.results import Row, RunResult, print_failures
 from webhook.cli.checking.run import examine_files
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
-from webhook.cli.terminal import disarm, print_faults, print_message, print_results
+from webhook.cli.output.terminal import disarm, print_faults, print_message, print_results
 from webhook.core.text import one_line, plural
 from webhook.manifests.editing.atomic_write import written
 from webhook.manifests.editing.unified_diff import line_diff

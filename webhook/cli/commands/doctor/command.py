@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from webhook.cli.color import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint, has_color
 from webhook.cli.commands.doctor.admission import WriteOutcome, admission, write_outcome
 from webhook.cli.commands.doctor.certificates import certificates
 from webhook.cli.commands.doctor.controller import controller, health
@@ -19,7 +18,8 @@ from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import today
 from webhook.cli.live_cluster import ClusterSelection, open_cluster
 from webhook.cli.options import cluster_options, output_option
-from webhook.cli.terminal import print_results, print_values
+from webhook.cli.output.color import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint, has_color
+from webhook.cli.output.terminal import print_results, print_values
 
 # In the order of the page: prerequisites first.
 _CHECKS = (

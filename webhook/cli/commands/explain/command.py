@@ -10,17 +10,17 @@ from msgspec.structs import replace
 from webhook.answers.explained import AnsweredQuestion, explained
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource, cluster_with_pods
-from webhook.cli.color import has_color
 from webhook.cli.commands.explain import pending
 from webhook.cli.commands.explain.page import render as render_page
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
-from webhook.cli.layout import joined_pages
 from webhook.cli.live_cluster import ClusterSelection
-from webhook.cli.long_runs import collect_rarely
 from webhook.cli.options import current_cluster_options, frame_options, output_option
+from webhook.cli.output.color import has_color
+from webhook.cli.output.layout import joined_pages
+from webhook.cli.output.long_runs import collect_rarely
+from webhook.cli.output.terminal import one_or_all, print_faults, print_results, print_values
 from webhook.cli.target import NamedObject, find_object, read_target
-from webhook.cli.terminal import one_or_all, print_faults, print_results, print_values
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.context import Context

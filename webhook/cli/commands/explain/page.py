@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from webhook.answers.explained import AnsweredQuestion
-from webhook.cli.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.cli.layout import WIDTH, wrapped
+from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.layout import WIDTH, wrapped
 from webhook.core.api.selector_text import requirement_in_words
 from webhook.core.explain.cause_text import (
     cause_summary,

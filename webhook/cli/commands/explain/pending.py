@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from webhook.answers.explained import AnsweredQuestion
-from webhook.cli.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
 from webhook.core.context import Context
 from webhook.core.explain.cause_text import cause_summary, obstacle_text

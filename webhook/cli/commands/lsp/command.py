@@ -8,8 +8,8 @@ from msgspec import structs
 from webhook.cli.checking.levels import Level, levels
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import ClusterSelection
-from webhook.cli.long_runs import Progress, collect_rarely
 from webhook.cli.options import cluster_options, review_options
+from webhook.cli.output.long_runs import Progress, collect_rarely
 
 
 @click.command(

@@ -18,7 +18,7 @@ from webhook.cli.commands.lsp.open_file import Action, OpenFile, actions, fix_al
 from webhook.cli.commands.lsp.ranges import Ranges
 from webhook.cli.commands.lsp.topology import topology_at
 from webhook.cli.frame import Frame
-from webhook.cli.terminal import print_message
+from webhook.cli.output.terminal import print_message
 from webhook.core.text import one_line
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File

@@ -8,17 +8,17 @@ from msgspec.structs import replace
 
 from webhook.answers.planned import planned
 from webhook.cli.cluster_source import cluster_with_pods
-from webhook.cli.color import has_color
 from webhook.cli.commands.plan.manifests import PlannedGroup, manifests, patches
 from webhook.cli.commands.plan.page import render as page
 from webhook.cli.commands.plan.targets import foreign_name, is_group, objects_in, planned_groups
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
-from webhook.cli.layout import joined_pages
 from webhook.cli.live_cluster import ClusterSelection
-from webhook.cli.long_runs import collect_rarely
 from webhook.cli.options import current_cluster_options, frame_options, output_option
-from webhook.cli.terminal import one_or_all, print_message, print_results, print_values
+from webhook.cli.output.color import has_color
+from webhook.cli.output.layout import joined_pages
+from webhook.cli.output.long_runs import collect_rarely
+from webhook.cli.output.terminal import one_or_all, print_message, print_results, print_values
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.text import one_line
 from webhook.core.workloads.kind_fields import has_template

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from webhook.answers.planned import PlanAnswer
 from webhook.cli.commands.plan.objects import WrittenWorkload
-from webhook.cli.terminal import Json
+from webhook.cli.output.terminal import Json
 from webhook.core.api.spread_group import API_VERSION, KIND
 from webhook.core.api.well_known import INJECTED_ANNOTATION
 from webhook.core.groups.fields import replace_label_value

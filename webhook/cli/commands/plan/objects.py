@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Raw, Struct
 
-from webhook.cli.terminal import Json
+from webhook.cli.output.terminal import Json
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.well_known import LAST_APPLIED_ANNOTATION
 from webhook.core.what_if.sources import ReplicatedSource

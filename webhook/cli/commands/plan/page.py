@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from webhook.answers.planned import PlanAnswer
-from webhook.cli.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.cli.commands.plan.manifests import PlannedGroup, spec_of
-from webhook.cli.layout import wrapped
+from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.layout import wrapped
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.groups.derive import domain_noun, in_a_domain
 from webhook.core.groups.group import Group, ZonePins

@@ -17,7 +17,7 @@ from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.commands.plan.manifests import PlannedGroup, group_manifest
 from webhook.cli.commands.plan.objects import SourceObject, WrittenWorkload, applicable, object_of
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cli.terminal import Json, print_faults, print_message
+from webhook.cli.output.terminal import Json, print_faults, print_message
 from webhook.cluster.live import undecodable_line
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus

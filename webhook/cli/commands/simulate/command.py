@@ -10,18 +10,18 @@ from msgspec.structs import replace
 
 from webhook.answers.simulated import simulated
 from webhook.cli.cluster_source import cluster_with_pods
-from webhook.cli.color import has_color
 from webhook.cli.commands.simulate.page import render as page
 from webhook.cli.commands.simulate.targets import is_kept, targets
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
-from webhook.cli.layout import joined_pages
 from webhook.cli.live_cluster import ClusterSelection
-from webhook.cli.long_runs import Progress, collect_rarely
 from webhook.cli.options import current_cluster_options, frame_options, output_option
+from webhook.cli.output.color import has_color
+from webhook.cli.output.layout import joined_pages
+from webhook.cli.output.long_runs import Progress, collect_rarely
+from webhook.cli.output.terminal import print_results, print_values
 from webhook.cli.parameters import Parsed
 from webhook.cli.target import read_target
-from webhook.cli.terminal import print_results, print_values
 from webhook.core.api.types import Taint
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.placement.placement_verdict import Effort

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from webhook.answers.simulated import doubt, not_evaluated, placed_pods_text, verdict_text
-from webhook.cli.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.cli.layout import wrapped
+from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.layout import wrapped
 from webhook.core.explain.cause_text import cause_summary, obstacle_text
 from webhook.core.explain.explanation import Balance, Explanation
 from webhook.core.placement.placement_verdict import PlacementVerdict

@@ -10,8 +10,8 @@ from webhook.cli.checking.input_objects import autoscalers
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource, add_to_index
 from webhook.cli.exit_codes import CommandError, Exit
+from webhook.cli.output.terminal import print_faults, print_message
 from webhook.cli.target import Target, find_object
-from webhook.cli.terminal import print_faults, print_message
 from webhook.cluster.live import undecodable_line
 from webhook.core.api.storage import Claim, StorageClass
 from webhook.core.api.types import Pod, Service

@@ -1,8 +1,8 @@
 import pytest
 
-from webhook.cli import terminal
-from webhook.cli.color import has_color
-from webhook.cli.long_runs import Progress
+from webhook.cli.output import terminal
+from webhook.cli.output.color import has_color
+from webhook.cli.output.long_runs import Progress
 
 
 class Terminal:

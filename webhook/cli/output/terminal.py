@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import click
 import msgspec
 
-from webhook.cli.long_runs import CLEAR_LINE
+from webhook.cli.output.long_runs import CLEAR_LINE
 from webhook.core.text import one_line, plural
 from webhook.manifests.reading.documents import InputFault
 

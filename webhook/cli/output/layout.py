@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from webhook.cli.color import Paint
+from webhook.cli.output.color import Paint
 from webhook.core.text import one_line
 
 _Answer = TypeVar("_Answer")

@@ -1,0 +1,1 @@
+"""Text for the terminal: results, errors, pages, colours and progress."""
