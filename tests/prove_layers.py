@@ -63,10 +63,6 @@ BREAKS = {
     "inside what if": ("webhook/cli/commands/version.py", "import webhook.core.what_if.forecast"),
     "inside the documents of answers": ("webhook/cli/commands/version.py", "import webhook.answers.document"),
     "inside the scan": ("webhook/cli/commands/version.py", "import webhook.core.scan.smallest_fix"),
-    "inside the reading of manifests": (
-        "webhook/manifests/editing/insertion.py",
-        "import webhook.manifests.reading.recent",
-    ),
     "inside the manifests' room": ("webhook/cli/commands/version.py", "import webhook.manifests.reading.positions"),
     "inside the conformance room": ("webhook/cli/commands/version.py", "import webhook.conformance.validate_cases"),
     "no command knows another command": (

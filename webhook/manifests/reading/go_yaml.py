@@ -13,7 +13,8 @@ Source: go.yaml.in/yaml/v2 decode.go; sigs.k8s.io/yaml yaml.go.
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from functools import lru_cache, wraps
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from yaml._yaml import CParser
@@ -31,7 +32,6 @@ from yaml.events import (
 )
 from yaml.reader import ReaderError
 
-from webhook.manifests.reading.recent import kept_for_recent
 from webhook.manifests.reading.yaml_scalars import (
     UnreadableDocumentError,
     json_number,
@@ -70,6 +70,26 @@ class YamlValue(Struct, frozen=True):
     value: Json
     duplicates: tuple[Duplicate, ...] = ()
     trailing: int | None = None
+
+
+_Result = TypeVar("_Result")
+# At worst 40 MiB. A value takes ten times the memory of its text.
+_MAX_KEPT = 128
+_MAX_KEPT_BYTES = 32 * 1024
+
+
+def kept_for_recent(read: Callable[[bytes], _Result]) -> Callable[[bytes], _Result]:
+    """Let a function keep its results for recent small documents. Callers must not change a result.
+
+    A check reads a document several times, and an editor after each keystroke.
+    """
+    kept = lru_cache(maxsize=_MAX_KEPT)(read)
+
+    @wraps(read)
+    def reading(text: bytes) -> _Result:
+        return kept(text) if len(text) <= _MAX_KEPT_BYTES else read(text)
+
+    return reading
 
 
 @kept_for_recent

@@ -23,7 +23,7 @@ from yaml.events import (
 )
 
 from webhook.core.json_edits import first_key
-from webhook.manifests.reading.recent import kept_for_recent
+from webhook.manifests.reading.go_yaml import kept_for_recent
 
 _TOKEN = re.compile(r'\s*([{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+)')
 _BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|([{\[])|[}\]]')
