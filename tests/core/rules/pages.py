@@ -116,12 +116,17 @@ def sentence(text):
     return text[0].upper() + text[1:] if first.islower() and "-" not in first else text
 
 
+def default_mode(rule):
+    """A finding can warn although its rule only audits by default."""
+    return "audit; some findings warn" if rule.mode is Mode.AUDIT and not rule.only_audits else rule.mode
+
+
 def page(rule):
     """One rule as Markdown."""
     lines = [f"# {rule.id}", "", f"{sentence(rule.title)}.", ""]
     since = "since [rulesVersion](../configuration.md#the-file)"
     lines += [f"| severity | default [mode](README.md) | {since} |", "|---|---|---|"]
-    lines += [f"| {severity(rule)} | {rule.mode} | {rule.since} |", ""]
+    lines += [f"| {severity(rule)} | {default_mode(rule)} | {rule.since} |", ""]
     if rule.highest_on_pods is not Mode.DENY:
         lines += ["It never denies Pods, scale requests or kube-system accounts.", ""]
     shown = example(rule.id)
@@ -222,7 +227,7 @@ def index():
         needs = "a cluster" if rule.id in NEED_CLUSTER else needs
         needs = "the object, on the command line" if rule.id in OFFLINE else needs
         needs = "a cluster for most findings" if rule in (CONFLICTS, TOO_WIDE) else needs
-        rows.append(f"| [{rule.id}]({rule.id}.md) | {severity(rule)} | {rule.mode} | {needs} |")
+        rows.append(f"| [{rule.id}]({rule.id}.md) | {severity(rule)} | {default_mode(rule)} | {needs} |")
     return INDEX + "\n".join(rows) + "\n"
 
 
