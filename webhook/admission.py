@@ -227,7 +227,11 @@ def _message(text: str) -> str:
 
 
 def _warnings(texts: Iterable[str]) -> tuple[str, ...] | None:
-    """Reduce warnings to those that Kubernetes delivers: distinct lines of 256 characters, and 4,096 in total."""
+    """Reduce warnings to those that Kubernetes delivers.
+
+    Each is one line, cut to 256 characters. Repeated lines are dropped. All lines together have at most 4,096
+    characters.
+    """
     kept: dict[str, None] = {}
     total = 0
     for text in texts:

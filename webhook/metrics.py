@@ -79,7 +79,10 @@ _FIGURES = {
 
 
 class _Watched(Protocol):
-    """A `WatchState`, without an import of its module. It has a resource, and a value for each key of `_FIGURES`."""
+    """The type of a `WatchState`, without an import of its module.
+
+    A watch state has a resource, and an attribute for each key of `_FIGURES`.
+    """
 
     @property
     def resource(self) -> str: ...

@@ -45,8 +45,8 @@ class FindingEntry(_InCluster, frozen=True, kw_only=True):
     Attributes:
         url: The address of the rule's page.
         source: The Helm template of the object.
-        more: The number of further findings of the same rule, if a run reports it once.
-        waived: The reason of an exemption.
+        more: The number of further findings of the same rule. Only for a rule reported once per run.
+        waived: The reason of the exemption. Only for an exempted finding.
     """
 
     file: str

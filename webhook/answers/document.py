@@ -1,4 +1,4 @@
-"""The common base of the documents: promised camelCase names, and a range of pods."""
+"""The base class of all JSON output, with stable camelCase names, and the type of a range of pods."""
 
 from typing import TypeVar
 

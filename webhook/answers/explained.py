@@ -21,12 +21,12 @@ from webhook.core.what_if.suggestions import PlacedReplicas
 
 
 class AnsweredQuestion(Struct, frozen=True):
-    """A question about a pod, and its explanation.
+    """A pod to explain, and its explanation.
 
     Attributes:
         missing: A line for each cluster resource that could not be read.
-        options: kubectl's options for the live cluster.
-        replicas: The number of the workload's pods that fit after each fix. An entry is None if unknown. Empty if not
+        options: The kubectl options that select the live cluster. Printed commands contain them.
+        replicas: For each fix, how many pods of the workload then fit. An entry is None if unknown. Empty if not
             computed.
     """
 
@@ -38,7 +38,7 @@ class AnsweredQuestion(Struct, frozen=True):
 
     @property
     def not_evaluated(self) -> tuple[str, ...]:
-        """A line for each fact that could change the answer but is not evaluated."""
+        """A line for each fact that could change the explanation, but is not evaluated."""
         to_come = () if self.question.exists else (*self.question.unknown, "AdmissionPlugins")
         lines = not_evaluated_lines(self.explanation.not_evaluated, to_come)
         return (*lines, *map(one_line, self.missing))
@@ -64,7 +64,12 @@ class _RejectingNode(Document, frozen=True):
 
 
 class _ConstraintState(Document, frozen=True):
-    """A spread constraint with its counted pods by domain. ``foreign`` pods belong to other workloads."""
+    """A spread constraint with its counted pods by domain.
+
+    Attributes:
+        meant: The label key probably meant, if no node has the topologyKey.
+        foreign: The number of counted pods of other workloads.
+    """
 
     topology_key: str
     when_unsatisfiable: str | None
@@ -95,7 +100,7 @@ class _Detail(Document, frozen=True):
 
 
 class _OpenWay(Document, frozen=True):
-    """Requirements of the pod (``without``), and the nodes that admit the pod if it drops all of them."""
+    """Requirements of a pod (``without``), and the nodes that admit the pod if all of them are dropped (``nodes``)."""
 
     without: tuple[str, ...]
     nodes: tuple[str, ...]
@@ -166,7 +171,7 @@ class Explained(Document, frozen=True, kw_only=True):
 
 
 def explained(answer: AnsweredQuestion, pods: tuple[str, ...] | UnsetType = UNSET) -> Explained:
-    """Convert an answer to the JSON document for output. ``pods`` are all pods with the same cause."""
+    """Convert an explanation of a pod to its JSON document. ``pods`` are all pods with the same cause."""
     explanation, question = answer.explanation, answer.question
     names, meta = explanation.verdict.nodes.names_of, question.pod.meta
     return Explained(

@@ -1,4 +1,4 @@
-"""The entries of ``audit -o json`` about several clusters: each cluster, and each workload in all of them."""
+"""The entries of ``audit -o json`` for several clusters: one per cluster, and one per workload name."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -76,12 +76,14 @@ class WorkloadInCluster(Document, frozen=True, kw_only=True):
 
 
 class FleetWorkload(Document, frozen=True, kw_only=True):
-    """The workloads with the same kind, namespace and name in all clusters. Without a fault anywhere, it has no entry.
+    """The workload of a kind, namespace and name, in each cluster that has it.
+
+    A workload without a fault in any cluster has no entry.
 
     Attributes:
-        workload: As in ``Deployment shop/web``.
-        differs: Whether two clusters have it with findings of different rules.
-        clusters: The clusters that have it.
+        workload: Kind, namespace and name, as in ``Deployment shop/web``.
+        differs: Whether the workload has findings of different rules in two clusters.
+        clusters: An entry for each cluster with the workload.
     """
 
     rule: Literal["fleet-workload"]

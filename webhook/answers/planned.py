@@ -45,9 +45,9 @@ class _FullestOfOrders(Document, frozen=True):
 
 
 class _NaivePlan(Document, frozen=True):
-    """The constraints without the plan, and the result of placing the pods with them.
+    """Constraints without a plan, and the result of placing the pods under them.
 
-    If there are no constraints, each cap is written as maxSkew.
+    If the workloads have no constraints, ``constraints`` has a constraint for each cap, with the cap as maxSkew.
     """
 
     constraints: tuple[SpreadConstraint, ...]
@@ -101,7 +101,7 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
         derived: The plan.
         stands: Whether the plan is the stored plan.
         naive: The first shard's fields without the plan.
-        own: Whether ``naive`` is from the shard's template. Else it is the caps, written as maxSkew.
+        own: Whether ``naive`` is from the shard's template. Otherwise, ``naive`` has each cap as a maxSkew.
         seen: The result of the simulation with ``naive``. None if the group has no enforced cap.
     """
 
@@ -133,7 +133,7 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
         return sum(not has_fields(self.group, shards[name], plan.constraints, zones) for name, zones in existing)
 
     def named(self, steps: Sequence[Step]) -> tuple[PodMove, ...]:
-        """Name the pod of each step, and its node."""
+        """Return each step with the names of its pod and node."""
         return tuple(self._named(steps))
 
     def _named(self, steps: Sequence[Step]) -> Iterator[PodMove]:

@@ -121,7 +121,7 @@ def workload_document(workload: ScannedWorkload) -> WorkloadDocument:
 
 
 def skew_document(skew: ActualSkew) -> PublishedSkew:
-    """Return the published part of a skew."""
+    """Return a constraint's skew as published in the JSON of a scan."""
     return with_fields_of(skew, PublishedSkew)
 
 

@@ -34,7 +34,7 @@ class _BlockedNode(Document, frozen=True):
 class _Blocking(Document, frozen=True):
     """The nodes that reject the first waiting pod, with the reason for each.
 
-    They are in the domain with the fewest pods. Without such a domain, they are all nodes.
+    Only nodes of the domain with the fewest pods are included. If no such domain exists, all nodes are included.
     """
 
     topology_key: str | None
@@ -89,7 +89,7 @@ class _LikelyNode(Document, frozen=True):
 
 
 class _CountsBeforeAndAfter(Document, frozen=True):
-    """Counted pods by domain of a hard constraint, before and after."""
+    """The pods counted by a hard constraint in each domain, before and after the simulated placement."""
 
     topology_key: str
     name: str
@@ -128,9 +128,9 @@ class Simulated(Document, frozen=True):
 
 
 def simulated(answers: Sequence[SimulationAnswer]) -> Simulated:
-    """Return the output document of a simulation: the worst event's answer.
+    """Return the output document of a simulation: the result of the worst event.
 
-    With several events, the document also lists all answers.
+    With several events, the document also lists the results of all events.
     """
     documents = tuple(map(_simulated, answers))
     worst = min(documents, key=lambda document: _WORST_FIRST.index(document.verdict))
@@ -311,7 +311,7 @@ def doubt(joint: JointVerdict) -> str:
 
 
 def not_evaluated(answer: SimulationAnswer) -> tuple[str, ...]:
-    """Return a line for each fact that could change the answer but is not evaluated."""
+    """Return a line for each fact that could change the result, but is not evaluated."""
     keys = dict.fromkeys(key for end, _ in answer.ends for key in end.after.not_evaluated)
     made = any(workload.source is not None for workload in answer.joint.workloads)
     unknown = dict.fromkeys(key for workload in answer.joint.workloads for key in workload.unadmitted)

@@ -25,14 +25,14 @@ from webhook.snapshot.open_file import load_snapshot
 
 
 class ClusterSource(Struct, frozen=True, kw_only=True):
-    """A cluster in memory.
+    """A cluster read into memory, from an API server or a snapshot.
 
     Attributes:
-        index: Its objects.
-        version: Its Kubernetes release. None if unknown or unsupported.
-        source: Its name in messages: ``cluster prod`` or ``snapshot prod.jsonl``.
+        index: The objects of the cluster.
+        version: The Kubernetes release of the cluster. None if unknown or unsupported.
+        source: The name of the cluster in messages: ``cluster prod`` or ``snapshot prod.jsonl``.
         missing: A line for each unreadable kind, with the consequence.
-        server: Its API server. None for a snapshot.
+        server: The API server. None for a snapshot.
         namespace: The namespace of the kubeconfig's context. Empty for a snapshot.
         kept: The raw JSON objects selected by the caller (``keep`` of `read_cluster`).
     """

@@ -22,13 +22,14 @@ class Frame(Struct, frozen=True, kw_only=True):
         today: ISO date, for expired exemptions.
         namespace: The namespace of objects without one.
         rules: The rules to report. Empty for all.
-        index: The cluster. None without one.
-        declared: The cluster with the autoscalers and SpreadGroups of the input. None for the cluster as it is.
+        index: The cluster. None without a cluster.
+        declared: The cluster, with the autoscalers and SpreadGroups of the input added. If None, ``index`` is used.
         asked_version: The release in --kube-version. It overrides ``cluster_version``.
         cluster_version: The cluster's release.
         scalers: Autoscalers in the input.
-        patches: Resolved paths of a kustomization's patch files, each with the type of its target if stated.
-        same_file: By file name, an index of each file with several workloads.
+        patches: The resolved paths of a kustomization's patch files. Each has the type of the patched object, or None
+            if the kustomization does not name the type.
+        same_file: For each file with several workloads, an index of these workloads by the file's name.
         reasons_required: Whether an ignore comment needs a reason.
     """
 
@@ -47,7 +48,7 @@ class Frame(Struct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> KubernetesVersion:
-        """The release of the checks: the option's, else the cluster's, else the newest supported one."""
+        """The Kubernetes release for the rules: from --kube-version, else of the cluster, else the newest supported."""
         return self.asked_version or self.cluster_version or RECORDED
 
     def context(self, namespace: str = "", file: str = "") -> Context:

@@ -111,7 +111,10 @@ def _title(config_map: _ConfigMap) -> str:
 
 
 def _get(live: LiveCluster, path: str) -> tuple[int, _ConfigMap, str]:
-    """Status, content and the reason of a failure. The status is 0 without an answer."""
+    """Get an object. Return the HTTP status, the object and the status text.
+
+    If the API server does not answer, the status is 0 and the text is the error.
+    """
     try:
         status, content = live.server.request("GET", path)
     except ClusterError as error:

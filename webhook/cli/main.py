@@ -144,9 +144,10 @@ def run() -> None:
 
 
 def _import_msgspec() -> None:
-    """Import msgspec without typing_extensions, which takes an eighth of the start of a short command.
+    """Import msgspec without typing_extensions, so that short commands start faster.
 
-    msgspec imports it if it is installed. From Python 3.11, `typing` has everything that msgspec needs.
+    msgspec imports typing_extensions if the package is installed. This import takes an eighth of a short command's
+    start. From Python 3.11, `typing` has everything that msgspec needs.
     """
     if "typing_extensions" in sys.modules:
         return

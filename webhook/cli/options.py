@@ -1,4 +1,4 @@
-"""Options of several commands, as decorators that turn them into values."""
+"""Command-line options shared by several commands, as decorators. Commands get the parsed values."""
 
 import functools
 import os
@@ -153,7 +153,7 @@ def cluster_options(
 ) -> Callable[..., object]:
     """Add --snapshot, --cluster, --kubeconfig, --context and --as, as the parameter ``selection``.
 
-    With ``repeatable``, the command line gives several contexts. The caller of the returned command passes one of them.
+    With ``repeatable``, users can repeat --context. The caller then passes a single context to the returned command.
     """
 
     @functools.wraps(command)

@@ -44,13 +44,13 @@ _BROKEN_OFF = "the connection ended in the middle of the API server's response"
 
 
 class ApiResponse(Struct, frozen=True, kw_only=True):
-    """The response to a request.
+    """The API server's response to a request.
 
     Attributes:
-        content: The JSON object in it. Empty for any other body, and then ``text`` is the body.
-        date: The server's clock, if the response has a Date.
-        retry_after: Seconds, or 0 without the header.
-        warnings: The values of the Warning header, joined.
+        content: The JSON object in the body. Empty for any other body, and then ``text`` is the body.
+        date: The time in the Date header. None without the header.
+        retry_after: The seconds in the Retry-After header. 0 without the header.
+        warnings: The values of the Warning headers, joined.
     """
 
     status: int
@@ -168,7 +168,11 @@ class ApiServer:
             yield Stream(response)
 
     def renew(self, seen: int) -> None:
-        """Read the credentials again after a 401. ``seen`` is `renewals` before the refused request."""
+        """Read the credentials again after a response with status 401.
+
+        ``seen`` is the value of `renewals` before the refused request. If another thread has renewed the credentials
+        since, do nothing.
+        """
         with self._lock:
             if seen != self.renewals:
                 return  # another thread has renewed them

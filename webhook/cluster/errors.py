@@ -22,7 +22,7 @@ class RefusedError(ClusterError):
 
 
 class TooLongError(ClusterError):
-    """An answer exceeds the memory limit."""
+    """A response of the API server exceeds the memory limit."""
 
 
 class SilenceError(ClusterError):

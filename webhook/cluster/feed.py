@@ -59,9 +59,9 @@ class LoopWriter:
         self._batches: deque[tuple[Iterator[Step], Future[None]]] = deque()
 
     def __call__(self, steps: Iterable[Step]) -> None:
-        """Run the steps in order in the event loop, and return after the last step.
+        """Run the changes of the index in order in the event loop. Return after the last change.
 
-        Raises the error of a failing step.
+        Raises the error of a failing change.
         """
         done = Future[None]()
         try:
@@ -194,7 +194,10 @@ class Feed:
 
     @property
     def age(self) -> float:
-        """Seconds since all required kinds were last known to be complete. Infinite before their first lists."""
+        """Seconds since the copies of all required kinds were last known to be current.
+
+        0 while all their watches are open. Infinite before all their first lists.
+        """
         return max((reflector.age for reflector in self._reflectors if reflector.required), default=0.0)
 
     def watch_states(self) -> tuple[WatchState, ...]:

@@ -75,7 +75,7 @@ class Paging:
         return self._resource.reader(self.api_version)
 
     def discover(self) -> None:
-        """Request the plural of a kind configured by name only."""
+        """Read the plural name of the resource from the API server. For a kind configured without a plural."""
         with self._server.open(group_path(self.api_version)) as stream:
             self.plural = read_plural(stream.body(), self._resource.kind)
 

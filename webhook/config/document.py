@@ -32,14 +32,14 @@ class LineAndColumn(NamedTuple):
 
 
 class ConfigDocument(NamedTuple):
-    """A configuration file as values.
+    """The parsed values of a configuration file, with their positions in the file.
 
     Attributes:
-        value: The values, of any shape.
+        value: The parsed YAML, of any shape.
         places: The position of each value by its path.
         keys: The position of each key by its path.
-        written: The text of unquoted scalars that are no strings. For example, ``rulesVersion: 1.10`` is the number
-            1.1.
+        written: The original text of unquoted values other than strings, by path. For example, ``1.10`` for
+            ``rulesVersion: 1.10``, parsed as the number 1.1.
     """
 
     value: Any  # raw YAML: any shape

@@ -60,11 +60,11 @@ def load_policy(path: str | Path, *, today: str | None = None, within: Path | No
 
     Args:
         path: The file.
-        today: As in `parse_policy`.
+        today: The current date in ISO format, for expired exemptions. None for the current date in UTC.
         within: The folder of the files that the configuration may name. None for any folder.
 
     Raises:
-        ConfigError: With all faults, or because the file cannot be read.
+        ConfigError: The configuration has faults, or a file cannot be read. It lists all faults.
     """
 
     def read(other: str) -> str:

@@ -1,9 +1,9 @@
 """Check the parts of the configuration that the schema cannot check.
 
-They are dates, durations, unreachable entries and Kubernetes' own checks. A part with a schema error is not checked
-again, so a mistake is reported once. Default constraints need two checks: kube-scheduler's check of
-PodTopologySpreadArgs, and kube-apiserver's check of constraints in a pod. Only the second check covers minDomains, node
-policies and matchLabelKeys.
+These parts are dates, durations, entries without effect, and values with Kubernetes' own checks. A part with a schema
+error is not checked again, so a mistake is reported once. Default constraints need two checks: kube-scheduler's check
+of PodTopologySpreadArgs, and kube-apiserver's check of constraints in a pod. Only the second check covers minDomains,
+node policies and matchLabelKeys.
 """
 
 import re
@@ -41,7 +41,10 @@ _T = TypeVar("_T")
 
 
 class CheckedDocument(NamedTuple):
-    """A document, and its ``faulty`` paths: those of known faults and of their parents."""
+    """A configuration document, and the paths of its faulty fields.
+
+    ``faulty`` also has the paths of all parent fields of a faulty field.
+    """
 
     document: ConfigDocument
     faulty: frozenset[str]

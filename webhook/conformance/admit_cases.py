@@ -1,4 +1,7 @@
-"""Evaluate recorded admission cases: a submitted pod, LimitRanges and classes -> the stored pod."""
+"""Evaluate recorded admission cases.
+
+The input is a submitted pod with LimitRanges, PriorityClasses and RuntimeClasses. The result is the stored pod.
+"""
 
 from collections.abc import Mapping
 
@@ -42,7 +45,10 @@ def decide_admit(case: Mapping[str, bytes], version: KubernetesVersion = RECORDE
 
 
 def as_recorded(spec: PodSpec) -> dict[str, object]:
-    """Return the fields that the plugins can change, as in the recorded answers. Amounts are in thousandths."""
+    """Return the pod fields that admission plugins can set, as JSON.
+
+    The form is that of the recorded test cases. Resource amounts are in thousandths, for example milli-CPU.
+    """
     every = (*(spec.init_containers or ()), *(spec.containers or ()))
     return {
         "requests": {one.name: _amounts(one.resources.requests if one.resources else None) for one in every},

@@ -1,7 +1,7 @@
-"""The evaluators of `evenspread conformance`: one scenario of a vector file -> our answer.
+"""The evaluators of `evenspread conformance`. Each predicts Kubernetes' result for one test case.
 
-Each evaluator gets the members of the scenario's JSON and returns the fields of ``expected``. The oracle in
-conformance/ runs Kubernetes' own code on the same scenarios.
+An evaluator gets the members of the test case's JSON (``scenario``), and returns the fields of ``expected``. The oracle
+in conformance/ runs Kubernetes' own code on the same test cases.
 """
 
 import json

@@ -64,12 +64,15 @@ class Difference(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """The result for one kind and release in one file.
+    """The result for a kind of test case and one Kubernetes release in one file.
 
     Attributes:
+        kind: The kind of test case: for example ``validate`` or ``admit``.
+        cases: The number of test cases.
+        agree: The number of test cases with equal recorded and own results.
         release: The minor release.
         supported: False for an unsupported kind. Then nothing was compared, and ``agree`` is 0.
-        first: The first differences, one a case.
+        first: The first differences, at most one for each test case.
     """
 
     file: str
@@ -116,12 +119,12 @@ class _Count:
 def compare_file(
     path: Path, evaluators: Mapping[str, Evaluator] = EVALUATORS, as_version: KubernetesVersion | None = None
 ) -> tuple[Comparison, ...]:
-    """Compare our answer with the recorded answer for every case of a file.
+    """Compare evenspread's result with the recorded result for every test case of a file.
 
     Args:
         path: The file.
-        evaluators: By kind of scenario.
-        as_version: The release of our answers. By default, the release in the file.
+        evaluators: The function that computes evenspread's result, by kind of test case.
+        as_version: The release of evenspread's results. By default, the release in the file.
 
     Returns:
         One comparison for each kind and release, in order of first appearance.
@@ -187,11 +190,11 @@ def _first_difference(kind: str, expected: object, got: Mapping[str, object]) ->
 
 
 def differences(expected: object, got: object, where: str = "") -> Iterator[tuple[str, object, object]]:
-    """Compare an answer with the expected one.
+    """Yield the differences between an expected JSON value and evenspread's.
 
     Returns:
-        Path, expected value and our value of each difference. Fields missing from ``expected`` are not compared. Lists
-        of different lengths differ. A field missing from ``got`` is null.
+        The path, the expected value and evenspread's value of each difference. Fields missing from ``expected`` are not
+            compared. A field missing from ``got`` counts as null. Lists of different lengths are one difference.
     """
     if isinstance(expected, dict) and isinstance(got, Mapping):
         for name, value in expected.items():

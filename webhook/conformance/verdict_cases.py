@@ -1,7 +1,8 @@
 """Compare recorded scheduling scenarios with evenspread's verdict.
 
-A scenario is a cluster and a pod in JSON. The verdict has the form used by the recorder. Without ``raw``, the pod is as
-submitted by a client. Objects may lack names, namespaces, containers and allocatable resources.
+A scenario is a cluster and a pod in JSON. evenspread's verdict has the same fields as the recorded verdict. With the
+field ``raw``, the pod is as kube-scheduler receives it. Otherwise the pod is as a client submits it. Objects may lack
+names, namespaces, containers and allocatable resources.
 """
 
 from collections.abc import Iterable, Mapping
@@ -81,13 +82,14 @@ def read_scenario(case: Mapping[str, bytes], version: KubernetesVersion = RECORD
 
 
 def decide_verdict(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
-    """Return our prediction of kube-scheduler's verdict about the pod on every node.
+    """Predict kube-scheduler's verdict about the pod on every node.
 
     Returns:
         The fields of a recorded verdict. ``feasible`` lists the nodes that pass all filters.
 
     Raises:
-        msgspec.ValidationError: A field of the scenario itself has another type.
+        msgspec.ValidationError: A field of ``case`` has a wrong type. Faulty API objects give an ``error`` field
+            instead.
     """
     id_ = text_of(case.get("id"))
     try:
@@ -132,10 +134,14 @@ def _scores(cycle: Cycle, named: bytes | None, verdict: Verdict) -> Json | None:
 
 
 def _requested_part(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> Json:
-    """Return one recorded part of the verdict, by name.
+    """Return a recorded part of the verdict.
 
-    A filter plugin's name returns its result alone. `_DEFAULT_SELECTOR` returns the selector of cluster defaults.
-    `_SCORES` returns the scores of all plugins.
+    Args:
+        plugin: The name of the part. A filter plugin's name returns the result of this plugin alone.
+            `_DEFAULT_SELECTOR` returns the selector of cluster defaults. `_SCORES` returns the scores of all plugins.
+        cycle: The scheduling cycle of the pod.
+        verdict: The verdict of all filters.
+        index: The cluster.
     """
     pod, nodes = cycle.problem.pod, verdict.nodes
     names = [*nodes.names_of(nodes.live)]

@@ -179,7 +179,7 @@ def _workloads_document(_: Shown, scan: ClusterScan) -> Response:
 
 
 def _overview_document(shown: Shown, scan: ClusterScan) -> Response:
-    """Return the first screen as JSON, with the worst workloads only."""
+    """Return the console's overview page as JSON. Only the worst workloads are included."""
     overview = Overview(
         source=shown.source,
         moment=shown.moment,

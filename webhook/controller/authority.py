@@ -93,7 +93,11 @@ class Replicas:
         )
 
     def _status(self) -> tuple[Mapping[str, Any], datetime | None]:
-        """Read the Deployment's status and the server's time; add ``wanted`` (replicas) and ``observed``."""
+        """Read the Deployment's status, and the API server's time.
+
+        The result gets two more fields: ``wanted`` (spec.replicas), and ``observed`` (whether the status is of the
+        current spec).
+        """
         answer = self._server.send("GET", self._path).accepted(self.title)
         spec, status = answer.content.get("spec") or {}, answer.content.get("status") or {}
         generation = answer.content["metadata"].get("generation", 0)
@@ -101,10 +105,17 @@ class Replicas:
         return {**status, "wanted": spec.get("replicas", 1), "observed": observed}, answer.date
 
     def _is_old_enough(self, state: str, seconds: float, since: str | None, now: datetime | None) -> bool:
-        """Whether the Deployment has been in a state for this many seconds.
+        """Whether the Deployment has been in a state for at least this many seconds.
 
-        Counts from the API server's time ``since``, or from the first observation of the state. ``since`` is None for a
-        Deployment outside the state.
+        The age is the larger of two: since ``since`` by the API server's clock, and since the first observation of the
+        state.
+
+        Args:
+            state: The key under which the first observation is kept.
+            seconds: The required age.
+            since: The start of the state, from the Deployment's status. None if the Deployment is not in the state:
+                returns False.
+            now: The API server's time. Without it, only the observation counts.
         """
         if since is None:
             self._since.pop(state, None)
@@ -126,13 +137,14 @@ class AuthorityUpkeep:
 
     Args:
         configuration: The name of both webhook configurations.
-        secret: The CA and its lifetimes. Without a secret, another program writes the caBundle.
-        replicas: The webhook's replicas. Without replicas, no step waits for them.
+        secret: The Secret with the CA, and the lifetimes of its certificates. None if another program writes the
+            caBundle.
+        replicas: The webhook's Deployment. Some steps wait until its replicas are updated and ready. None for no wait.
         expected: The kinds of configurations in the release. At the start, the controller waits for their creation.
 
     Attributes:
-        expires: When the CA expires, once known.
-        waiting: What is still missing, as text. Empty once the API server trusts every replica.
+        expires: When the CA expires. None if not yet known.
+        waiting: The reason why the API server does not yet trust every replica. Empty once it does.
     """
 
     def __init__(  # noqa: PLR0913 the last by keyword, for tests

@@ -53,7 +53,7 @@ class _Bucket:
 
 
 class Allowance:
-    """Token buckets for writes: for the whole cluster and for each namespace. For a single thread."""
+    """Limits writes by token buckets: one for the cluster, and one for each namespace. Not thread-safe."""
 
     def __init__(self, everywhere: Rate, one_namespace: Rate, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -151,5 +151,8 @@ def call_within(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
 
 
 def _raise_in(thread: int, error: type[BaseException]) -> None:
-    """Raise the error in the thread at its next step. Source: docs.python.org c-api ``PyThreadState_SetAsyncExc``."""
+    """Raise the error in the thread at its next bytecode.
+
+    Source: docs.python.org c-api ``PyThreadState_SetAsyncExc``.
+    """
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))

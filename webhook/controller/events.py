@@ -1,7 +1,8 @@
-"""Return the source with the most request bytes in memory. None if it keeps them.
+"""Write an event when a workload's fault begins, and none while the fault lasts.
 
-The source must release memory for ``mine`` if it would still hold more than ``mine``. It also must if it is unproven
-and ``mine`` is proven.
+The leader keeps the written events in memory. After a change of leaders, the first scan finds the same faults again.
+Events about these faults have the same names, so the API server rejects duplicates. A recurring fault increments the
+count of its existing event.
 """
 
 import logging
@@ -36,12 +37,15 @@ class _EventRecord(NamedTuple):
 
 
 class EventWriter:
-    """Writes the events of a scan: call `begin`, `take` for each workload, then `end`. For a single thread.
+    """Writes the events of a scan: call `begin`, `take` for each workload, then `end`.
+
+    Not thread-safe.
 
     Attributes:
         fault: The reason for missing events in the last scan. Empty if all were written.
-        outcomes: Counts by reason and outcome: told (written), known (written by an earlier leader), postponed (rate
-            limit), refused (this event, or all of its namespace), failed.
+        outcomes: The number of events by reason and outcome. The outcomes are: told (written), known (already written
+            by an earlier leader), postponed (rate limit), refused (the API server refuses events of this object or
+            namespace), failed.
     """
 
     def __init__(
@@ -82,7 +86,10 @@ class EventWriter:
                 self._now[at] = written
 
     def end(self, unread: UnreadNames = ()) -> None:
-        """End a scan. Forget faults that the scan no longer found. Faults of ``unread`` kinds and objects stay."""
+        """End a scan, and forget the faults of earlier scans not found again.
+
+        Faults of ``unread`` kinds and objects are kept.
+        """
         kept = {at: event for at, event in self._before.items() if is_among(unread, event.workload)}
         self._before, self._now = {**kept, **self._now}, {}
         self._tried = {
@@ -117,9 +124,10 @@ class EventWriter:
         return True
 
     def _create_or_count(self, at: _At, workload: ObjectName, document: Mapping[str, Any], now: datetime) -> bool:
-        """Create the event. If it exists and the fault recurred, increment its count.
+        """Create the event. If the event exists and the fault recurred, increment the event's count.
 
-        Returns False if an earlier leader, or a write without an answer, created it for the same fault.
+        Returns False if the event already exists for the same fault. An earlier leader created it, or a write whose
+        response was lost.
 
         Raises:
             ClusterError: The API server refuses or does not answer.

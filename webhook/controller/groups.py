@@ -145,9 +145,9 @@ class GroupReconciler:
     def _due_groups(
         self, known: Mapping[str, tuple[SpreadGroup, ...]], index: ReadOnlyIndex
     ) -> Iterator[tuple[SpreadGroup, tuple[SpreadGroup, ...], object]]:
-        """Yield the due group of each namespace with the oldest check.
+        """Yield at most one group per namespace: the due group with the oldest check.
 
-        Each result is the group, the older groups of its namespace, and the group's fingerprint.
+        Each item is the group, the older groups of its namespace, and the group's fingerprint.
         """
         now = self._clock()
         self._given_up = {name: until for name, until in self._given_up.items() if until > now}

@@ -61,7 +61,10 @@ class Publisher:
             self._reports.begin()
 
     def take(self, scanned: ScannedWorkload, *, update: bool) -> None:
-        """Log the failures of a workload's scan and pass on its report. ``update`` is false in a full scan."""
+        """Log the failures of a workload's scan, and pass on its report to the writer.
+
+        ``update`` is False in a full scan.
+        """
         for failure in scanned.failures:
             fields = {"part": failure.part, "workload": scanned.title, **exception_fields(failure.error)}
             _log.error("a bug stopped a part of the scan; the other parts are complete", extra={"fields": fields})
@@ -80,11 +83,14 @@ class Publisher:
         full: bool = False,
         every: bool = False,
     ) -> FinishedScan:
-        """Write the events of new results, and delete reports without a workload. Returns the totals of the cluster.
+        """Write the events of new results, and delete reports without a workload.
+
+        Returns:
+            The current results of the cluster, with the cost of the last full scan.
 
         Args:
-            cost: The last full scan, and the time of the results.
-            updates: The results.
+            cost: The cost of the last full scan, and the time of the results.
+            updates: The scanned workloads.
             policy: The policy of the scan.
             feed: The copy of the cluster.
             full: Whether a full scan ends.

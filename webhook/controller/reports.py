@@ -45,15 +45,15 @@ class ReportWriter:
     """Writes the reports of a scan. For a single thread.
 
     Args:
-        may_write: Checked before each write.
+        may_write: Called before each write. If false, nothing is written.
         pause: Sleeps for a number of seconds.
 
     Attributes:
-        api: The API of the reports. None without an API, or before the first scan.
+        api: The Kubernetes API that stores the reports. None if the cluster has none, or before the first scan.
         fault: The reason for missing reports in the last scan. Empty if all were written.
-        behind: Whether a write or deletion of a report was postponed, or failed, since `begin`.
-        writes: Counts by outcome: written, removed, postponed (rate limit), refused (this report, or all of its
-            namespace), failed.
+        behind: Whether a write or deletion of a report was postponed, or failed, since the scan began.
+        writes: The number of writes by outcome: written, removed, postponed (rate limit), refused (the API server
+            rejects this report, or every report in its namespace), failed.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ReportWriter:
         self.writes: Counter[str] = Counter(written=0, removed=0, postponed=0, refused=0, failed=0)
 
     def begin(self) -> None:
-        """Read the existing reports. Never raises for an answer of the API server."""
+        """Read the existing reports. Never raises if the API server cannot be read: the error becomes ``fault``."""
         self._there, self._wanted, self._failures, self._stopped, self.behind = {}, set(), 0, True, False
         try:
             stores = {api: report_store(self._server, str(api), KINDS[api]) for api in ReportApi}

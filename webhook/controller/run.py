@@ -181,7 +181,10 @@ def run(controller: Controller, elector: Elector, scanner: Scanner | None, bind:
 
 
 class HealthServer(BoundedThreads, http.server.HTTPServer):
-    """Serves the pages by path, a thread for each connection, up to a limit."""
+    """An HTTP server with a page for each path in ``pages``.
+
+    Any other path returns 404. Each connection has a thread of its own, up to a maximum number of threads.
+    """
 
     def __init__(self, host: str, port: int, pages: dict[str, Page]) -> None:
         self.pages = pages

@@ -71,10 +71,11 @@ class Scanner:
 
     Attributes:
         latest: The current results while this replica leads, else None. None before the end of the first scan.
-        differences: Results of full scans that differ although no fact changed. Must stay 0.
+        differences: The number of results that differ between full scans although no fact changed. Must stay 0.
         feed: The copy of the cluster while this replica leads, else None.
         fault: The reason for a delayed scan. Empty if there is none.
-        reports, events: The writers. None if disabled.
+        reports: The writer of reports. None if disabled.
+        events: The writer of events. None if disabled.
         used: CPU time of all scans, in seconds.
     """
 
@@ -213,7 +214,10 @@ class Scanner:
         return _RunningScan(lister=lister, policy=policy, began=self._clock(), used=self.used)
 
     def _update(self, feed: Feed) -> None:
-        """Scan the workloads with changed facts, if due and if there are results. Raises as `_scan`."""
+        """Scan the workloads with changed facts again. Raises the errors of `_scan`.
+
+        Does nothing before the update is due, or before the first full scan has results.
+        """
         now, updates, latest = self._clock(), self._updates, self.latest
         if self._updating or latest is None or updates.lister is None or now < self._update_due:
             return
@@ -262,7 +266,7 @@ class Scanner:
             self._update(feed)
 
     def lines(self) -> dict[str, str]:
-        """Return the lines about the scan for /readyz: names and texts."""
+        """Return the lines of /readyz about the scan: the text of each line by its name."""
         if self.latest is not None:
             age = self._clock() - self.latest.ended
             state = f"{plural(len(self.latest.scan.workloads), 'workload')} scanned {age:.0f} s ago"

@@ -46,9 +46,9 @@ def check_age(policy: Policy, feed: Feed) -> None:
 
 
 def current_context(policy: Policy, feed: Feed, seconds: float) -> ScanContext:
-    """Return the scan context for the next workloads, with the current cluster.
+    """Return the scan context with the current policy, time and cached cluster.
 
-    ``seconds`` is the time since 1970. Raises as `check_age`.
+    ``seconds`` is the Unix time. Raises ClusterError if the cache is older than maxStaleness.
     """
     check_age(policy, feed)
     now = iso_time(seconds)

@@ -30,16 +30,17 @@ _log = logging.getLogger(__name__)
 
 
 class Updates:
-    """The results of scans while this replica leads. Callers of `apply` and `note` hold the feed's lock.
+    """The scan results of all workloads, kept while this replica leads.
 
-    Only `apply` may run in other threads than the scan's.
+    Callers of `apply` and `note` hold the feed's lock. Only `apply` may run in other threads than the scan's thread.
 
     Attributes:
-        known: The results.
-        lister: The lister of the last full scan. None before its end, when the results are incomplete.
-        read: Objects read since the start of a full scan. The scan's pages may have an older state of these objects.
+        known: The results by workload.
+        lister: The lister of the last full scan. None before the end of the first full scan, when results are
+            incomplete.
+        read: Objects read since the start of a full scan. The full scan's list pages may have older versions of them.
         gone: Deleted workloads. The caller clears the set.
-        moved: Whether a pod has changed. The caller resets it.
+        moved: Whether a pod has changed. The caller resets the flag.
     """
 
     def __init__(
@@ -116,7 +117,10 @@ class Updates:
             return None
 
     def _read(self, lister: WorkloadLister) -> dict[ObjectKey, ObjectJson | None]:
-        """Read workloads with events, for three seconds. Namespaces take turns. The next update reads the rest."""
+        """Read the workloads with new watch events, for three seconds.
+
+        One workload of each namespace is read in turn. The next update reads the remaining workloads.
+        """
         of_namespaces = groupby(sorted(self._owners), attrgetter("namespace"))
         turns = sorted((turn, key) for _, keys in of_namespaces for turn, key in enumerate(keys))
         read, until = dict[ObjectKey, ObjectJson | None](), self._clock() + _READ_SECONDS

@@ -49,7 +49,7 @@ def is_among(unread: UnreadNames, one: GroupKind | ObjectName) -> bool:
 
 
 def in_both(one: UnreadNames, other: UnreadNames) -> set[GroupKind | ObjectName]:
-    """Return the kinds and objects in both sets. A kind in a set stands for all of its objects."""
+    """Return the kinds and objects in both sets. A kind in a set includes all objects of the kind."""
     return {item for item in one if is_among(other, item)} | {item for item in other if is_among(one, item)}
 
 

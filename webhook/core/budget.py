@@ -1,4 +1,4 @@
-"""Time limits of an examination, and the reasons for a missing answer.
+"""Time limits of an examination, and the reasons for rules without a result.
 
 The context carries a `Budget`. Loops that grow with the cluster check the thread's time limit instead:
 
@@ -59,7 +59,7 @@ class Reason(Struct, frozen=True):
     kind: Missing = Missing.UNKNOWN
 
     def within(self, question: str) -> "Reason":
-        """Return the reason with ``question`` in front: ``<question> is <reason>``."""
+        """Return the reason with its subject in front: ``<question> is <reason>``."""
         return Reason(f"{question} is {self.text}", self.kind)
 
 

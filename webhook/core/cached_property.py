@@ -10,11 +10,12 @@ _Value = TypeVar("_Value")
 
 
 class cached_property(Generic[_Owner, _Value]):  # noqa: N801 a decorator, like `property`
-    """`functools.cached_property` of Python 3.12, without a lock.
+    """`functools.cached_property` as in Python 3.12: without a lock.
 
-    Older versions hold one lock for all instances. A thread with a long computation about the cluster would delay
-    every review. They also take twice the time, and a review reads a dozen of these properties. Two threads may compute
-    the same value. That is harmless, because its inputs never change.
+    Python before 3.12 holds one lock for all instances. With this lock, a thread with a long computation about the
+    cluster would delay every review. The version with a lock also takes twice the time, and a review reads a dozen of
+    these properties. Without a lock, two threads may compute the same value. That is harmless, because the property's
+    inputs never change.
     """
 
     def __init__(self, compute: Callable[[_Owner], _Value]) -> None:

@@ -79,7 +79,7 @@ def has_more_values(text: bytes | Raw, most: int) -> bool:
 
 
 def cut(text: bytes) -> bytes:
-    """Replace each list and mapping below `MOST_LEVELS` by null. Invalid JSON stays invalid."""
+    """Replace each list and mapping nested deeper than `MOST_LEVELS` with null. Invalid JSON stays invalid."""
     depth, kept, start = 0, [], 0
     for token in _TOKEN.finditer(text):
         mark = token[0]

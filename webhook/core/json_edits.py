@@ -75,7 +75,10 @@ def _below(value: object, step: str | int) -> object:
 
 
 def _step(value: object, path: str) -> tuple[str | int, str]:
-    """Split a path into its first step and the rest. Label keys contain dots, so the longest existing key wins."""
+    """Split a path into its first key or list index, and the remaining path.
+
+    Label keys contain dots, so the longest existing key is used.
+    """
     match = _NAME.match(path)
     if isinstance(value, dict):
         rest = path.removeprefix(".")
@@ -109,7 +112,7 @@ def without_gone(value: object) -> object:
 
 
 def written_path(steps: Sequence[str]) -> str:
-    """Join steps into an API path: ``spec.template.spec``."""
+    """Join field names and list indices into an API path: ``spec.template.spec``."""
     plain = str.maketrans("", "", "-_")
     parts = (
         step if step.startswith("[") else f".{step}" if step.translate(plain).isalnum() else f"[{step}]"

@@ -91,7 +91,7 @@ def _nested(item: object) -> TypeGuard[_Collection]:
 
 
 def block_scalar(value: object) -> str:
-    """A scalar, or an empty mapping or list, for block style."""
+    """Return the YAML text of a scalar, or of an empty mapping or list, for use in block style."""
     if isinstance(value, str) and _PLAIN_IN_BLOCK.fullmatch(value) and value.lower() not in _NO_TEXT:
         return value
     return flow_scalar(value)

@@ -40,7 +40,7 @@ class ReportResult(Struct, frozen=True, kw_only=True):
     """A result in a policy report: a finding, or the status of the workload's pods.
 
     Attributes:
-        policy: The names of both the policy and the rule.
+        policy: The name of the policy. The report's field for the rule has the same name.
         key: Distinguishes results of the same policy. It has no changing numbers.
         result: fail, warn or skip.
         properties: Extra properties. Every value is a single line.
@@ -84,7 +84,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
 def report(workload: ReportContent, api: ReportApi, seconds: int) -> _Json:
-    """Return the document of a workload.
+    """Return the report of a workload as a Kubernetes object.
 
     Results are sorted by severity. ``summary`` also counts results beyond the limit.
 

@@ -189,7 +189,10 @@ def _compared(skew: ActualSkew) -> str:
 
 
 def _domains(skew: ActualSkew) -> str:
-    """Return ``a 3, b 1, c 0``. For nodes, or many domains, return only the smallest and the largest count."""
+    """Describe the pods in each domain: ``a 3, b 1, c 0``.
+
+    For nodes, or many domains, describe only the smallest and the largest count.
+    """
     if skew.topology_key != HOSTNAME and skew.eligible <= _MOST_DOMAINS:
         return ", ".join(f"{one_line(name, 63)} {pods}" for name, pods in sorted(skew.domains.items()))
     return f"{skew.fewest} to {skew.most} in {skew.eligible:,} domains"

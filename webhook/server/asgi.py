@@ -75,7 +75,10 @@ class AdmissionApp:
         self._first_lists = FirstLists(state.feed, state.metrics)
 
     def start(self) -> None:
-        """Start the feed, the wait for the first lists, and the worker processes. The event loop must be running."""
+        """Start the watches of the cluster and the worker processes.
+
+        Also start to wait for the first lists. The event loop must be running.
+        """
         if self._state.feed is not None:
             self._state.feed.start(asyncio.get_running_loop())
         self._first_lists.start()
@@ -142,10 +145,10 @@ class AdmissionApp:
     async def _answer_or_refuse(
         self, route: Route, scope: Scope, receive: Receive, start: bytearray, began: float
     ) -> tuple[ReviewAnswer | None, ReviewError | BodyError | None]:
-        """Return the answer, or the reason to refuse the request.
+        """Return the response to a review, or the reason to refuse the HTTP request.
 
-        A review with an unread body can get both. After a bug, the answer allows the request. If even the review's uid
-        is unreadable, the bug's exception is raised.
+        A review with an unread body can have both. After a bug, the response allows the reviewed object. If even the
+        review's uid is unreadable, the bug's exception is raised.
         """
         refusal: ReviewError | BodyError | None = None
         try:

@@ -34,7 +34,7 @@ def _second(number: int) -> str:
 
 
 class ServerState:
-    """The current engine, readiness, and the accounting of requests."""
+    """The server's current engine and readiness, with counters and logs of its requests."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ def take_configuration(state: ServerState, loaded: Loaded) -> None:
 
 
 async def follow_version(state: ServerState, feed: Feed) -> None:
-    """Follow the API server's release, also after an upgrade."""
+    """Keep the engine's Kubernetes release equal to the API server's, also after an upgrade. Runs forever."""
     while True:
         version = feed.version
         if version is not None and version != state.engine.version:

@@ -1,10 +1,10 @@
 """A fair queue of requests for scarce threads and processes.
 
-The threads read long bodies, and the processes judge costly objects. A free thread or process goes to the source with
-the least recent use. Among requests of this source, it goes to the namespace and user with the least recent use. A
-source is a client address, and the connection proves it. A client can state any namespace and user, so namespace and
-user only divide the turns of one source. Each namespace and each user has one turn at a time. So a thread or process
-remains for the next user.
+The threads read long request bodies, and the processes judge costly objects. A free thread or process serves the source
+with the least recent use. Among requests of this source, it serves the namespace and user with the least recent use. A
+source is a client address, proven by the connection. A client can state any namespace and user. So namespace and user
+only order the requests of one source. Each namespace and each user occupies at most one thread or process, so others
+can use the remaining threads or processes.
 """
 
 import asyncio
@@ -39,9 +39,9 @@ class Caller(NamedTuple):
 
 
 def caller_of(request: AdmissionRequest, source: str, *, known: bool) -> Caller:
-    """Return the caller of a request from this client address.
+    """Return the author of a request from the client address ``source``.
 
-    Controllers create pods for all users, so a controller's caller has no ``user`` key.
+    For a request from a controller, the result has no ``user`` key, because controllers create pods for all users.
     """
     own = hash((source, "namespace", request.namespace))
     if _CONTROLLERS in request.groups or not request.user:
@@ -82,7 +82,7 @@ class Turns(Generic[_Item]):
             raise
 
     def done(self, caller: Caller, seconds: float) -> None:
-        """Record the length of a turn that has ended."""
+        """Record how long the caller used a thread or process, and assign the free one to the next caller."""
         self._forget()
         for key in (caller.source, *caller.keys):
             self._running[key] -= 1
@@ -93,8 +93,8 @@ class Turns(Generic[_Item]):
     def crowds_itself(self, caller: Caller, *, has_turn: bool = False) -> bool:
         """Whether the caller waits because of its own namespace.
 
-        The namespace had much recent use, or has another waiting or running request. ``has_turn``: whether the caller
-        has a turn.
+        The namespace used the threads or processes much recently, or has another waiting or running request.
+        ``has_turn``: whether the caller itself has a running request.
         """
         self._forget()
         own = caller.keys[0]

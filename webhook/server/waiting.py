@@ -37,7 +37,7 @@ class Judge(Protocol):
 
 
 class OwnerWait:
-    """Reviews waiting for an object that arrives after their pod. For a single event loop."""
+    """Makes reviews of pods wait for a missing object, such as the pod's owner. For a single event loop."""
 
     def __init__(self, arrivals: Waiters | None, metrics: Metrics) -> None:
         self._arrivals = arrivals

@@ -1,9 +1,9 @@
-"""The worker process under gunicorn's master: two ports on a single event loop, until a signal drains it.
+"""Gunicorn's worker process, with two ports on a single event loop.
 
-    start       the plain port first; the admission port waits for a certificate
-    deadlines   ends connections with a late peer (`Connection.overdue`)
-    limits      shares connections among sources (`connection_table`)
-    stop        SIGTERM drains first, SIGINT and SIGQUIT do not
+    start       opens the plain port first, and the admission port after a certificate is available
+    deadlines   closes connections of clients that exceed a time limit (`Connection.overdue`)
+    limits      limits the connections of each source (`connection_table`)
+    stop        drains connections on SIGTERM, and stops without draining on SIGINT and SIGQUIT
 
 Source: gunicorn 27.0.1 workers/base.py.
 """
@@ -203,7 +203,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
             self._admission.close()
 
     async def _sweep(self) -> None:
-        """Close connections with an overdue peer, and return unused memory to the system."""
+        """Close connections that exceed a time limit, and return unused memory to the system. Runs forever."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             self._state.metrics.open_connections.set(self._connections.count)

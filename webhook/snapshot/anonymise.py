@@ -91,10 +91,12 @@ _PUBLIC_TYPES = {"type": _CONDITIONS | _STRATEGIES | _LIMITED | spread_group.CON
 
 
 class Names:
-    """A replacement for every word in a set of objects. A word is a run of letters and digits, or a UID.
+    """A replacement for every word in a set of objects.
+
+    A word is a run of letters and digits, or a UID.
 
     Args:
-        objects: JSON objects. No others can be anonymised, because only words in these have a replacement.
+        objects: JSON objects. Only these objects can be anonymised, because other objects can have further words.
     """
 
     def __init__(self, objects: Iterable[Mapping[str, Json]]) -> None:

@@ -46,11 +46,11 @@ def capture(live: LiveCluster, policy: Policy, progress: Callable[[int], None]) 
 
     Args:
         live: The connection.
-        policy: Workloads of its kinds are captured too.
+        policy: Objects of the workload kinds in this policy are captured too.
         progress: Called with the number of objects read so far.
 
     Raises:
-        UnreadableClusterError: The cluster is unreachable, or `read_kinds` raises the error.
+        UnreadableClusterError: The cluster is unreachable, or `read_kinds` fails.
     """
     missing, refused = list[str](), dict[str, str]()
     try:
@@ -90,7 +90,7 @@ def without_names(snapshot: CapturedSnapshot) -> CapturedSnapshot:
 
 
 def take_file(file: str, policy: Policy) -> CapturedSnapshot:
-    """Return the objects of a snapshot file, or of kubectl's output, as `capture` does for a live cluster.
+    """Return the captured objects of a snapshot file, or of kubectl's output.
 
     Raises:
         SnapshotError: The file cannot be read.

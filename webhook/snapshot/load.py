@@ -75,8 +75,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         index: The cluster.
         version: The release in the header, or the requested one.
         taken_at: The time of the capture, None if unknown.
-        objects: The number of objects by kind, including kinds that no answer depends on.
-        kept: The objects selected by ``keep``.
+        objects: The number of objects by kind, including kinds ignored by evenspread.
+        kept: The objects kept as raw JSON, because the caller's ``keep`` selected them.
         left_out: A line for each object refused by the index.
     """
 
@@ -142,14 +142,16 @@ def read_snapshot(
     as_version: KubernetesVersion | None = None,
     keep: Callable[[Item], bool] = lambda _item: False,
 ) -> Snapshot:
-    """Read an open snapshot, with the arguments of `load_snapshot`. ``name`` is the file's name in messages.
+    """Read an open snapshot or List, with the arguments of `load_snapshot`.
+
+    ``name`` is the file's name in messages.
 
     Returns:
-        The cluster. A kind missing from a List is unknown. A snapshot is complete except for the resources its header
-        lists as missing.
+        The cluster. A snapshot's header lists the missing resources. All others are complete. For a List, each resource
+        without an object counts as missing.
 
     Raises:
-        SnapshotError: For the first wrong line.
+        SnapshotError: At the first invalid line.
     """
     index, header, version, kinds = ClusterIndex(as_version or RECORDED, scoring=True), None, None, Counter[str]()
     kept, refused = list[Item](), list[str]()

@@ -74,7 +74,10 @@ def open_cluster_file(path: str) -> io.BufferedReader:
 
 
 def _is_json(stream: io.BufferedReader) -> bool:
-    """Whether the text is empty or starts like a JSON object. Rewinds the stream."""
+    """Whether the file's text is empty or starts like a JSON object.
+
+    Rewinds the stream. Unpacks gzip. True if the gzip data is damaged.
+    """
     unpacked: BinaryIO | gzip.GzipFile = stream
     if stream.peek(len(_GZIP))[: len(_GZIP)] == _GZIP:
         unpacked = gzip.GzipFile(fileobj=stream)

@@ -68,7 +68,7 @@ def project(raw: bytes | Raw, type_meta: TypeMeta, embedded: tuple[EmbeddedKind,
 
 
 def is_read(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether any answer depends on objects of this kind."""
+    """Whether evenspread reads any field of this kind's objects."""
     return _shape_of(type_meta, embedded) != CopiedShape()
 
 
@@ -125,7 +125,7 @@ def _typed(info: Type) -> CopiedShape | None:
 
 
 def _at(path: str, shape: CopiedShape | None) -> CopiedShape | None:
-    """Wrap the shape in the levels of a path.
+    """Return the shape of an object whose field at ``path`` has this shape.
 
     Examples of paths are ``spec.tasks[*].template`` and ``spec.replicaSpecs.*.template``.
     """

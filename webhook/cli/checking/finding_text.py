@@ -36,7 +36,10 @@ def file_text(file: str) -> str:
 
 
 def piped_template(row: Row) -> str:
-    """The Helm template of a finding in piped output, else empty. The output's lines are not the template's."""
+    """Return the Helm template of a finding in piped output. Empty for other input.
+
+    A line of this output has another number than in the template.
+    """
     return row.manifest.source if row.manifest.file == STDIN_NAME else ""
 
 

@@ -26,14 +26,21 @@ class ClusterAudit(Struct, frozen=True, kw_only=True):
 
 
 class Fleet(Struct, frozen=True, kw_only=True):
-    """Several clusters, the worst first, and each faulty workload in all of them, the worst first."""
+    """Several clusters, and the workloads with a fault in at least one of them.
+
+    Workloads with the same kind, namespace and name form one entry. Clusters and workloads are sorted, the worst first.
+    """
 
     audits: tuple[ClusterAudit, ...]
     clusters: tuple[FleetCluster | UnreadCluster, ...]
     workloads: tuple[FleetWorkload, ...]
 
     def exit_code(self, fail_on: Level | None) -> Exit:
-        """The highest exit code of the clusters. Usage errors, as an unknown namespace, must be those of all."""
+        """The highest exit code of the clusters, apart from usage errors.
+
+        It is a usage error only if all clusters have one. For example, a namespace on the command line must be unknown
+        in all clusters.
+        """
         codes = [audit.code if audit.result is None else exit_code(audit.result, fail_on) for audit in self.audits]
         return max([code for code in codes if code is not Exit.USAGE], default=Exit.USAGE)
 
@@ -94,7 +101,11 @@ def _cluster_badness(entry: FleetCluster | UnreadCluster) -> tuple[object, ...]:
 
 
 def _badness(states: Iterable[FleetCluster | WorkloadInCluster]) -> tuple[int, ...]:
-    """Pods Pending for spread, then findings by severity, negative: the order of the single cluster's console."""
+    """Return a sort key that puts the worst cluster or workload first.
+
+    The key has negative numbers: pods Pending for spread, findings by severity, workloads above a maxSkew. The console
+    uses the same order.
+    """
     states = [*states]
     return (
         -sum(state.pending.get(PendingCause.SPREAD, 0) for state in states),

@@ -33,9 +33,9 @@ class Ignore(Struct, frozen=True, kw_only=True):
     """An ignore comment. Lines and columns count from 1, in the file.
 
     Attributes:
-        first: The first line it applies to. 0 if nothing follows the comment.
-        last: The last one.
-        of_document: Whether it applies to the whole document.
+        first: The first line covered by the comment. 0 if nothing follows the comment.
+        last: The last line covered by the comment.
+        of_document: Whether the comment covers the whole document.
     """
 
     file: str
@@ -78,10 +78,14 @@ class IgnoreLog:
         self._reasons_required = False
 
     def apply(self, manifest: Manifest, rows: Sequence[Row], undecided: Collection[str], frame: Frame) -> list[Row]:
-        """Return the findings of an object.
+        """Return the findings of an object, those ignored by a comment marked as waived.
 
-        Findings ignored by a comment are marked as waived. ``undecided`` are rules without an answer for this object.
-        An ignore comment for such a rule is never reported as unused.
+        Args:
+            manifest: The object.
+            rows: The findings.
+            undecided: Rules that could not be evaluated for this object. An ignore comment for such a rule is never
+                reported as unused.
+            frame: The policy, and whether comments need a reason.
         """
         self._reasons_required = frame.reasons_required
         ignores = [*ignores_in(manifest.document)]
@@ -121,7 +125,10 @@ class IgnoreLog:
 
 
 def _silenced(row: Row, allowed: Exempts) -> bool:
-    """Whether the policy lets comments ignore a finding, within the limits of the annotation evenspread.io/exempt."""
+    """Whether an ignore comment may hide the finding.
+
+    ``allowed`` is the policy's limit for the annotation evenspread.io/exempt. The same limit applies to comments.
+    """
     return allowed == Exempts.DENIALS or (allowed != Exempts.NONE and row.judged.mode is not Mode.DENY)
 
 

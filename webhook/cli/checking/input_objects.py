@@ -1,4 +1,7 @@
-"""Other objects of the input with an effect on checks: autoscalers, SpreadGroups, workloads, configuration."""
+"""Objects of the input that change the checks of the other objects.
+
+These are autoscalers, SpreadGroups, workloads in the same file, evenspread policies and scheduler configurations.
+"""
 
 import json
 import re
@@ -148,7 +151,8 @@ def configuration_faults(manifest: Manifest, today: str) -> Iterator[InputFault]
 def _faults(manifest: Manifest, today: str) -> Iterator[InputFault]:
     """Yield the faults of an evenspread policy or a scheduler configuration.
 
-    Faults become errors, warnings become notes. The scheduler file named by a policy is not read.
+    Errors of the parser are fatal faults, and its warnings are not fatal. The scheduler file named by a policy is not
+    read.
     """
     in_place = not (manifest.prefix or manifest.document.json)
     text = manifest.document.text.decode("utf-8", "replace") if in_place else json.dumps(json.loads(manifest.json_text))

@@ -59,7 +59,10 @@ def mend(files: Iterable[File], frame: Frame, *, lowest: Level) -> Mending:
 
 
 def single_fixes(file: File, frame: Frame, wanted: Collection[Row]) -> Iterator[tuple[Row, tuple[TextEdit, ...]]]:
-    """Yield the wanted findings of a file that a fix in its text removes, each with the edits of the fix."""
+    """Yield each wanted finding that an edit of the file can fix, with its edits.
+
+    Edits without a proven result are skipped.
+    """
     if not wanted:
         return
     by_identity, titles = {row.identity: row for row in wanted}, {row.manifest.title for row in wanted}

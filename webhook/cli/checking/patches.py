@@ -65,7 +65,8 @@ class Patch(Struct, frozen=True, kw_only=True):
     Attributes:
         manifest: The object with its kind, and the positions of its fields in the patch.
         stated: The fields in a strategic merge patch. None for a JSON 6902 patch.
-        operations: For each operation of a JSON 6902 patch that sets a value, its path and index.
+        operations: The operations of a JSON 6902 patch that set a value: the field's path, and the operation's index in
+            the patch.
         is_editable: Whether fixes can be written into its text.
     """
 
@@ -85,7 +86,7 @@ class Patch(Struct, frozen=True, kw_only=True):
         return structs.replace(examined, findings=tuple(kept), not_evaluated=())
 
     def _covers(self, path: str, rule: str) -> bool:
-        """Whether a finding depends on the patch alone."""
+        """Whether a rule's finding at a path is caused by the patch alone, for any patched object."""
         if self.stated is not None:
             return rule in _VALUE_RULES and value_at(self.stated, path) is not None
         for place, _ in self.operations:

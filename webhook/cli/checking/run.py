@@ -222,7 +222,10 @@ class CheckRun:
         return examined
 
     def fail(self, manifest: Manifest, part: str, error: Exception) -> None:
-        """Collect a bug. ``part`` is as in `ReviewFailure`."""
+        """Record an exception (a bug) during the review of an object.
+
+        ``part`` is the failed part of evenspread, for example ``the rule selector-empty``.
+        """
         self._failures.append(ReviewFailure(manifest.file, manifest.title, part, error))
 
     def collect(self, manifest: Manifest, examined: Examination, frame: Frame) -> None:

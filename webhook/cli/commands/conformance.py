@@ -46,7 +46,7 @@ def conformance(*, files: tuple[Path, ...], kube_version: KubernetesVersion | No
 
 
 def comparison_exit_code(comparisons: list[Comparison], *, unreadable: bool) -> Exit:
-    """The exit code. A run without compared cases fails."""
+    """Return the exit code of ``evenspread conformance``. A run without compared cases fails."""
     compared = [comparison for comparison in comparisons if comparison.supported]
     if any(comparison.agree < comparison.cases for comparison in compared):
         return Exit.FINDINGS

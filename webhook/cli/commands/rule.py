@@ -30,7 +30,7 @@ _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 @click.argument("rule_id", metavar="[ID]", type=RULE_ID, required=False)
 @output_option("text", "json", "yaml")
 def rule(*, rule_id: str | None, output: str) -> None:
-    """Print the page of a rule: a manifest that breaks it, the effect, the fix, and silent cases.
+    """Print a rule's page: a failing manifest, the effect, the fix, and exceptions.
 
     Without ID, list all rules with severity, default mode and title.
     """

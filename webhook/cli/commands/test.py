@@ -108,7 +108,10 @@ def test(
 
 
 def _run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[InputFault]]:
-    """The cases, one for each document with a workload or an expectation, and faults of the input."""
+    """Return the test cases and the faults of the input.
+
+    There is one case for each document with a workload or an expectation.
+    """
     documents: dict[tuple[str, int, int], tuple[InputDocument, list[str], CheckRun, bool]] = {}
     reading = CheckRun()
     for manifest in reading.manifests(read_files(paths), duplicates=True):

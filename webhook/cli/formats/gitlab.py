@@ -52,7 +52,7 @@ def _fault(fault: InputFault) -> dict[str, object]:
 def _entry(  # noqa: PLR0913, PLR0917 the entry's own fields
     description: str, check_name: str, fingerprint: str, severity: str, file: str, line: int
 ) -> dict[str, object]:
-    """``line`` is 0 if unknown: the entry is on the first line then."""
+    """Return an entry of the GitLab report. If ``line`` is 0 (unknown), the entry points to the first line."""
     return {
         "description": description,
         "check_name": check_name,

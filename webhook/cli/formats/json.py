@@ -19,7 +19,7 @@ _Entry = FindingEntry | HiddenEntry | SkippedRule | StateEntry
 
 
 def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
-    """Render an entry on each line, for readable diffs of two runs."""
+    """Render the results as JSON with one entry on each line, for readable diffs of two runs."""
     yield _lines(_entries(result))
 
 

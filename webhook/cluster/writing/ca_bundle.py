@@ -88,7 +88,10 @@ def _complete_kind(  # noqa: PLR0913 those of `complete`, for one kind
     keeping: bool,
     serving: Callable[[], bool],
 ) -> Iterator[str]:
-    """Add the missing caBundle and rules to a configuration. Yields `Completed` field names for this kind."""
+    """Add the missing caBundle and rules to the webhook configuration of this kind.
+
+    Yields the outcomes: names of fields of `Completed` that get this kind.
+    """
     path, title = f"{collection(kind)}/{name}", f"{kind} {name}"
     answer = server.send("GET", path)
     if answer.status == _ABSENT:

@@ -1,11 +1,12 @@
-"""Elect the acting replica by a Lease, as client-go does. The chart creates the Lease.
+"""Elect the acting replica by a Lease, as client-go does.
 
-The holder renews it every 2 s. Another replica takes an unchanged Lease after 15 s on its own monotonic clock. The
-times in the Lease are only for people. A holder without a renewal for 10 s stops acting, so two replicas never act
-together. Exception: a request of the former holder may still be on its way. Writers handle that by object versions.
+The chart creates the Lease. The acting replica renews the Lease every 2 s. Another replica takes over if the Lease did
+not change for 15 s by its own monotonic clock. The times in the Lease are for readers, and no replica compares them. A
+replica stops acting after 10 s without a renewal, so two replicas never act together. Exception: a request of the
+former replica may still be on its way. Writers handle this case by object versions.
 
 Source: client-go tools/leaderelection/leaderelection.go, with the durations of kube-controller-manager's defaults
-(component-base config/v1alpha1/defaults.go).
+    (component-base config/v1alpha1/defaults.go).
 """
 
 import logging

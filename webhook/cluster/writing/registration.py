@@ -181,7 +181,11 @@ def register(server: ApiServer, configurations: Sequence[JsonObject], *, rehears
 
 
 def unregister(server: ApiServer, configurations: Sequence[JsonObject]) -> None:
-    """Delete the configurations created by `register`. Raises after trying every deletion."""
+    """Delete the configurations created by `register`.
+
+    Raises:
+        ClusterError: The API server refused a request. The other configurations are deleted.
+    """
     failed = []
     for configuration in configurations:
         path = _path(configuration["kind"])

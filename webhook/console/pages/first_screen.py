@@ -36,7 +36,7 @@ class _Tile(Struct, frozen=True, kw_only=True):
 
 
 class Fact(Struct, frozen=True):
-    """A name and its value. ``bad`` marks a value that needs action."""
+    """A line of the console's first page: a name and its value. ``bad`` marks a value that needs action."""
 
     name: str
     text: str

@@ -44,7 +44,11 @@ _NUMBERS = frozenset({Sort.PODS, Sort.PENDING, Sort.SKEW, Sort.LOSS})
 
 
 class PageNumbers(Struct, frozen=True):
-    """A page of a list. ``number`` and ``pages`` count from one."""
+    """The position in a list with several pages.
+
+    ``number`` is the shown page, counted from 1. ``pages`` is the number of pages. ``total`` is the number of rows on
+    all pages.
+    """
 
     number: int
     pages: int
@@ -82,7 +86,7 @@ def pager(path: str, query: Query, page: PageNumbers) -> dict[str, object]:
 
 
 def listing(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]:
-    """Return the template's values for the list of workloads."""
+    """Return the values of the HTML template for the list of workloads."""
     workloads = chosen(scan, query)
     rows, page = cut(workloads, query)
     moment, shorts = instant(shown.moment), zone_shorts(scan)

@@ -27,7 +27,9 @@ _OPERATORS = frozenset({IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GREATER, LESS})
 
 
 class FieldRequirement(Struct, frozen=True):
-    """One condition on a node field. Only ``metadata.name`` has a value.
+    """A condition on a node field.
+
+    Only the field ``metadata.name`` exists. Any other field counts as empty.
 
     Source: nodeaffinity/nodeaffinity.go ``nodeSelectorRequirementsAsFieldSelector``.
     """

@@ -193,7 +193,11 @@ def _largest(*lists: ResourceList) -> ResourceList:
 
 
 def _measured(pod: Pod, assumed: Mapping[str, int], *, infeasible: bool) -> tuple[Amounts, Amounts]:
-    """Return the sums of allocated and of actual resources. Unreported resources count as in the spec.
+    """Return the sums of the containers' allocated and of their actual resources.
+
+    If the pod's status lacks a container's actual resources, the allocated resources count. If it lacks the allocated
+    resources, the requests in the spec count. With ``infeasible`` (a refused resize), the requests in the spec do not
+    count.
 
     Source: helpers.go ``containerAllocatedRequests``, ``containerActuatedRequests``.
     """

@@ -27,9 +27,9 @@ def short_text(requirement: Requirement) -> str:
 
 
 def requirement_in_words(requirement: Requirement) -> str:
-    """Return a label requirement as words for a message, to follow "wants".
+    """Describe a label requirement for a message, as the object of "wants".
 
-    For example ``app=web``, ``tier other than a`` or ``no label x``. Names from users stay unquoted.
+    For example ``app=web``, ``tier other than a`` or ``no label x``. Keys and values are not quoted.
     """
     key, values = requirement.key, ", ".join(requirement.values)
     several = len(requirement.values) != 1

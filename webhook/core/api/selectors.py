@@ -99,7 +99,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
 
 
 def selector_from_labels(labels: Mapping[str, str] | None) -> Selector:
-    """Compile a Service's or ReplicationController's selector, unchecked.
+    """Compile the selector of a Service or ReplicationController, without validation.
 
     Source: labels/selector.go ``SelectorFromSet``.
     """

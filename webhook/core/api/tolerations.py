@@ -42,7 +42,12 @@ def _compares_taint(operator: str, taint: str, bound: str) -> bool:
 def first_untolerated(
     taints: Iterable[Taint], tolerations: Sequence[Toleration] | None, effects: Iterable[str], *, compares: bool = False
 ) -> Taint | None:
-    """Find the first untolerated taint of these effects. Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``."""
+    """Find the first taint with one of these effects that no toleration matches.
+
+    ``compares`` enables the operators Gt and Lt.
+
+    Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``.
+    """
     wanted = frozenset(effects)
     # In the node's order: messages of older releases name the first.
     for taint in taints:

@@ -94,7 +94,7 @@ class SpreadConstraint(ApiType, frozen=True):
     """One entry of topologySpreadConstraints as written.
 
     ``label_selector`` is UNSET if absent, None for null and ``LabelSelector()`` for ``{}``. Absent and null both match
-    no pod. Only messages tell them apart.
+    no pod. Only error messages differ between absent and null.
     """
 
     max_skew: Int32 | None = None
@@ -255,7 +255,7 @@ class VolumeIdSource(ApiType, frozen=True, gc=False):
 
 
 class Volume(ApiType, frozen=True):
-    """A volume, with the scheduler's fields."""
+    """A volume of a pod, with only the fields that the scheduler reads."""
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None

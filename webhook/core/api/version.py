@@ -1,7 +1,7 @@
 """Supported Kubernetes releases, and the parser of version texts.
 
-Every answer is for one release. The gates of `gates` select its behaviour. Messages name the supported releases with
-``SUPPORTED``.
+Each review and each scan assumes one release. The gates in `gates` select the behaviour of this release. Messages list
+the supported releases with ``SUPPORTED``.
 """
 
 import re

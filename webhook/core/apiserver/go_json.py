@@ -49,7 +49,11 @@ class Members(list[tuple[str, object]]):
 
 
 class GoJsonError(Exception):
-    """Go's error about a value. ``path`` is the field with indices. It is empty for the document."""
+    """Go's error about a JSON value.
+
+    Attributes:
+        path: The field with the value, with list indices. Empty for an error about the whole document.
+    """
 
     def __init__(self, path: str, text: str) -> None:
         super().__init__(text)
@@ -264,9 +268,11 @@ class _SelfDecodingError(Exception):
 
 
 class _Slice(list[object]):
-    """A Go slice. ``memory`` also holds removed entries.
+    """A Go slice in a decoded object.
 
-    If the field is repeated, Go decodes into the entries in memory.
+    Attributes:
+        memory: The entries in Go's memory, including entries removed from the slice. If the JSON repeats the slice's
+            field, Go decodes the new entries into these old entries.
     """
 
     memory: list[object]

@@ -1,1 +1,4 @@
-"""Helpful changes of constraints for pods without a node: candidates, trials on a single pod, and texts."""
+"""Find changes of constraints that help pods without a node.
+
+The modules find candidate changes, test each change on a pod, and describe each change in words.
+"""

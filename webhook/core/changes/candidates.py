@@ -4,7 +4,7 @@ Each change is tested before it is suggested.
 
 - For a single pod (`pod_fixes`): after the change, at least one node admits the pod. Later pods can still wait.
 - For all pods of a workload (`Candidates`): the caller tests each change with all pods. A looser constraint is not
-    always better. A larger maxSkew can let other orders get stuck.
+    always better. With a larger maxSkew, other orders can leave a pod without a node.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -131,12 +131,13 @@ class PodFix(Struct, frozen=True):
 
 
 class Narrowing(Struct, frozen=True, kw_only=True):
-    """Narrower selectors for constraints, matching only pods of the same workload.
+    """Narrower selectors for constraints. They match only pods of the same workload.
 
     Attributes:
-        selectors: The selectors, by the constraint's index in the pod.
-        agreed: The constraints whose other counted workloads also spread over the same key, probably on purpose.
-        take: Builds the problem of a pod with other selectors.
+        selectors: The narrower selectors, by the constraint's index in the pod.
+        agreed: Indexes of constraints that probably count other workloads on purpose, because those workloads spread
+            over the same key. Narrow these constraints last.
+        take: Builds the scheduler's input (`Problem`) for a pod with changed selectors.
     """
 
     selectors: Mapping[int, LabelSelector]
@@ -145,7 +146,10 @@ class Narrowing(Struct, frozen=True, kw_only=True):
 
 
 def change_problem(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
-    """Apply a change to the problem, and to its variants with nominated pods."""
+    """Apply a change to a pod's scheduling problem.
+
+    The change is also applied to ``nominated``, the problem as it is on each node with nominated pods.
+    """
     nominated = {slot: change(variant) for slot, variant in problem.nominated.items()}
     return replace(change(problem), nominated=nominated)
 
@@ -192,7 +196,10 @@ def _loosened(problem: Problem, declared: Sequence[int]) -> Iterator[PodFix]:
 
 
 def intended_node_key(key: str, nodes: NodeView, *, well_known: bool = False) -> str | None:
-    """Guess the intended label key of the nodes, for a key without a node. ``well_known`` as in `closest_node_key`."""
+    """Guess the intended label key, if no node has the label ``key``.
+
+    None without a guess. ``well_known`` suggests only Kubernetes' own keys.
+    """
     if key in nodes.keys:
         return None
     meant = meant_by(key)
@@ -200,9 +207,9 @@ def intended_node_key(key: str, nodes: NodeView, *, well_known: bool = False) ->
 
 
 def _respelt(problem: Problem, declared: Sequence[int], *, well_known: bool) -> Iterator[PodFix]:
-    """Yield fixes that correct every topologyKey carried by no node.
+    """Yield fixes that replace every topologyKey missing from all nodes.
 
-    If the correct keys do not suffice, each fix has another change too.
+    If the correct keys do not suffice, each fix also changes something else in the constraints.
     """
     constraints = problem.pod.pod_spec.constraints
     keys = {index: constraints[index].topology_key or "" for index in declared}

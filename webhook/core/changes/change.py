@@ -75,7 +75,7 @@ def soft_fields(constraint: SpreadConstraint, every: Iterable[SpreadConstraint])
 
 
 def soften(constraints: Sequence[SpreadConstraint], index: int) -> Changes:
-    """Make a constraint soft. Remove it if the same soft constraint exists."""
+    """Return the changes that make a constraint soft. Remove it if the same soft constraint exists."""
     values = soft_fields(constraints[index], constraints)
     return (Change(index),) if values is None else tuple(Change(index, *item) for item in values.items())
 

@@ -12,7 +12,11 @@ from webhook.core.yaml_text import one_field
 
 
 def field_text(field: str, value: object, *constraints: SpreadConstraint) -> str:
-    """The change of a field in words: ``set`` if some of the constraints have the field, even as null, else ``add``."""
+    """Describe the change of a constraint field, such as ``remove minDomains``.
+
+    The verb is ``remove`` for the value None, and ``set`` if a constraint already has the field, even as
+    null. Otherwise it is ``add``.
+    """
     if value is None:
         return f"remove {field}"
     there = any(field in msgspec.to_builtins(constraint) for constraint in constraints)

@@ -99,8 +99,8 @@ def inject(pod: PodTemplate, namespace: str, within: Context, *, waited: bool = 
         namespace: The namespace of the request.
         within: Policy and cluster.
         waited: Never return ``Awaited``. An unknown owner is then a ``Skip``, and an unknown namespace has only the
-            label with its name. Without ``waited``, only defaults that the policy applies cause a wait. Observed
-            defaults never do.
+            label with its name. If false, ``Awaited`` is returned only in modes that patch the pod, not in mode
+            ``observe``.
 
     Source: podtopologyspread/common.go ``buildDefaultConstraints``.
     """
@@ -242,10 +242,10 @@ def _hard_or_soft(
 def _has_domains(
     wanted: int, constraint: SpreadConstraint, pod: PodTemplate, policy: Policy, index: ReadOnlyIndex
 ) -> bool:
-    """Whether at least ``wanted`` domains are eligible for this pod, by the constraint's node policies.
+    """Whether at least ``wanted`` domains are eligible for this pod.
 
-    Configured domains count without nodes. The exception is a pod that selects nodes, because the labels of future
-    nodes are unknown.
+    The constraint's node policies decide about eligible domains.Domains listed in the configuration count even without
+    nodes. For a pod that selects nodes, they do not count, because the labels of their future nodes are unknown.
     """
     key, spec, view = constraint.topology_key or "", pod.pod_spec, index.nodes.view()
     nodes = tolerated_nodes(view, spec.tolerations) if constraint.node_taints_policy == HONOR else view.live

@@ -29,7 +29,12 @@ _MAX_NAMES = 3  # The most nodes or workloads named in a line.
 
 
 def not_evaluated_lines(keys: Iterable[str], admission: Iterable[str] = ()) -> list[str]:
-    """Return a line for each key of ``NOT_EVALUATED`` in ``keys``, and of ``NOT_ADMITTED`` in ``admission``."""
+    """Return a line for each part of scheduling and admission not evaluated.
+
+    Args:
+        keys: Keys of ``NOT_EVALUATED``, for example ``PodGroup``.
+        admission: Keys of ``NOT_ADMITTED``, for example ``LimitRange``.
+    """
     return [*(f"{key}: {NOT_EVALUATED[key]}" for key in keys), *(f"{key}: {NOT_ADMITTED[key]}" for key in admission)]
 
 

@@ -69,9 +69,9 @@ def counted_pods(
 
 
 def _workload_selector(pod: Pod, index: ReadOnlyIndex) -> tuple[LabelSelector | None, bool]:
-    """The selector of the workload's pods, and whether a template can declare it.
+    """The workload's pod selector, and whether a template's constraint can use it.
 
-    No template can name a Job's uid.
+    A selector by a Job's uid cannot be used, because the uid is unknown before the Job exists.
     """
     for reference in reversed(controllers(pod, index)):
         owner = index.owners.get(reference.api_version, reference.kind, pod.meta.namespace, reference.name)

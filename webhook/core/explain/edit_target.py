@@ -47,7 +47,10 @@ class EditTarget(Struct, frozen=True, kw_only=True):
         return self.kind.lower() if (group, kind) in BUILT_IN_KINDS else f"{self.kind.lower()}.{group}"
 
     def placed(self, changes: Changes) -> Changes | None:
-        """Convert changes of the pod's constraints into changes of the edited object's. None if impossible."""
+        """Convert changes of the pod's constraints into changes of the edited object.
+
+        None if the edited object lacks one of the constraints, or if its constraints field is unknown or immutable.
+        """
         if self.path is None or any(change.index not in self.places for change in changes):
             return None
         return tuple(replace(change, index=self.places[change.index]) for change in changes)

@@ -50,7 +50,7 @@ def _cause_of(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
 
 
 def without_spread(problem: Problem) -> Problem:
-    """The problem without hard constraints. Soft constraints never reject a node."""
+    """Return the scheduler's input without hard constraints. Soft constraints never reject a node."""
     return change_problem(problem, lambda each: replace(each, hard=CountedConstraints()))
 
 
@@ -136,10 +136,10 @@ def explain_pod(
     """Explain the verdict on a pod. Constraints with invalid selectors are left out.
 
     Args:
-        problem: The scheduling problem of the pod.
-        index: The cluster of the problem. Without it, other pods are not named.
+        problem: The scheduler's input for the pod.
+        index: The cluster. Without it, other pods are not named.
         brief: Return only the smallest fix. Changes of the cluster and names of objects are left out.
-        well_known: Use only label keys in fixes that every cluster may have.
+        well_known: Use only well-known label keys in fixes, since every cluster may have them.
 
     Example:
         explanation = explain_pod(take(index, pod), index)
@@ -196,9 +196,10 @@ def _narrowing(problem: Problem, balances: Sequence[Balance], index: ReadOnlyInd
 
 
 def balances_of(cycle: Cycle, *, soft_defaults: bool = False) -> Iterator[Balance]:
-    """Yield the pod's constraints in order, or without any, the cluster's default constraints.
+    """Yield the domains and their pods, for each of the pod's constraints in order.
 
-    Soft defaults are included only with ``soft_defaults``.
+    For a pod without constraints, use the cluster's default constraints. Soft default constraints are included only
+    with ``soft_defaults``.
     """
     problem = cycle.problem
     declared = problem.pod.pod_spec.constraints

@@ -81,9 +81,9 @@ def obstacles(cycle: Cycle, index: ReadOnlyIndex | None = None) -> tuple[Obstacl
 
 
 def grouped(every: Sequence[Obstacle], nodes: int) -> list[tuple[tuple[str, ...], int]]:
-    """Group the nodes by their obstacles, the largest group first.
+    """Group the nodes by the texts of their obstacles, the largest group first.
 
-    A node without obstacles is reserved for another pod after preemption.
+    Preemption has reserved the nodes without an obstacle for other pods.
     """
     parts: list[tuple[tuple[str, ...], int]] = [((), nodes)] if nodes else []
     for obstacle in every:
@@ -139,7 +139,10 @@ def _selected(cycle: Cycle, _: Verdict, __: ReadOnlyIndex | None) -> _Named:
 
 
 def _nearest(terms: Sequence[NodeTerm], unmatched: int, nodes: NodeView) -> _Named:
-    """Return the unmet conditions of each node in its best matching term."""
+    """Yield a text about each unmet node affinity requirement, with its nodes.
+
+    For each node, only the node affinity term with the fewest unmet requirements counts.
+    """
     lacking = [[*_lacks(term, nodes)] for term in terms]
     chosen: dict[int, int] = {}
     for slot in node_sets.to_slots(unmatched if terms else 0):

@@ -39,7 +39,10 @@ class Relief(Struct, frozen=True):
 
 
 class BlockingParts(Struct, frozen=True):
-    """A smallest set of a pod's requirements (``PARTS``) to drop, and the nodes admitting the pod without them."""
+    """Requirements of a pod, and the nodes that admit the pod without all of them.
+
+    No smaller set of requirements helps. ``parts`` are keys of ``PARTS``. ``nodes`` is a bit set.
+    """
 
     parts: tuple[str, ...]
     nodes: int
@@ -71,7 +74,7 @@ def _without(problem: Problem, plugins: frozenset[str]) -> Problem:
 
 
 def without_limits(problem: Problem) -> Problem:
-    """Return the problem without the filters of limited resources."""
+    """Return the scheduler's input without the filters for limited resources (`CAPACITY_FILTERS`)."""
     return _without(problem, CAPACITY_FILTERS)
 
 
@@ -123,7 +126,8 @@ def _tolerating(problem: Problem, tolerations: tuple[Toleration, ...]) -> Proble
 def blocking_parts(cycle: Cycle) -> Iterator[BlockingParts]:
     """Yield each smallest set of pod requirements that keeps the pod from all nodes.
 
-    The requirements are ``PARTS``. Without the set, at least one node admits the pod.
+    The possible requirements are the keys of ``PARTS``. If the pod had none of the requirements in the set, at least
+    one node would admit it.
     """
     problem = cycle.problem
     asked = [

@@ -75,7 +75,7 @@ def has_stored_plan(membership: Membership, template: PodTemplate, title: tuple[
 
 
 def _unplanned(status: GroupStatus, generation: int) -> str:
-    """Return why the stored plan cannot be delivered. Empty if it can."""
+    """Return why the stored plan cannot be added to a pod template. Empty if it can."""
     reason = status.reason(PLANNED)
     if status.observed_generation != generation or not (reason or status.holds(PLANNED)):
         return _NOT_YET
@@ -85,7 +85,10 @@ def _unplanned(status: GroupStatus, generation: int) -> str:
 
 
 def with_shard_plan(group: Group, template: PodTemplate, plan: ShardPlan, before: ShardPlan) -> Fields | Reason:
-    """Replace the fields of the old plan ``before`` by the new plan's. Return a reason if a field contradicts them."""
+    """Replace the fields of the plan ``before`` in the template by those of ``plan``.
+
+    Return a reason if the template's own constraint, node selector or node affinity contradicts ``plan``.
+    """
     own = _without(template, before)
     contradicts = _own_constraint(group, own, plan.constraints) or _own_domains(own, plan.pin)
     return Reason(contradicts) if contradicts else with_plan(group, _pod(group, own), plan)

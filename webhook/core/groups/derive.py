@@ -128,7 +128,7 @@ def in_a_domain(key: str) -> str:
 
 
 def _obstacles(group: Group, capacity: GroupCapacity) -> Iterator[str]:
-    """Yield the reasons why no fields can place all pods within the caps."""
+    """Yield the reasons why not all pods fit within the caps, whatever the fields."""
     pods, zone, zones, on_zone = group.pods, segment_of(group.zone_key), capacity.zones, group.most(group.zone_key)
     for cap in group.caps:
         if cap.enforced and cap.most(pods) < 1:

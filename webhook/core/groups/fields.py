@@ -37,9 +37,10 @@ def naive_fields(group: Group, shard: Shard) -> Fields:
 def shard_fields(
     group: Group, shard: Shard, constraints: Iterable[SpreadConstraint], zones: Sequence[str] = ()
 ) -> Fields:
-    """Build a shard's fields with these hard constraints. Pin its pods to ``zones``, if given.
+    """Build a shard's fields with these hard constraints.
 
-    The pin replaces domains required by the template, since an earlier plan can have written them.
+    Pin the shard's pods to ``zones``, if given. A new pin replaces all zones required by the template, because they can
+    be the pin of an earlier plan.
     """
     plan = ShardPlan(tuple(constraints), pin_requirement(group, zones), missing_apart_terms(group, shard))
     return with_plan(group, shard.pod, plan, instead=True)

@@ -96,10 +96,10 @@ class Shard(Struct, frozen=True, kw_only=True):
 
     Attributes:
         value: The value of the workload's shard label.
-        pod: The workload's next pod, as the scheduler receives it, with the fields of its template.
-        in_turn: Whether the controller creates one pod after the other.
-        zones: The zones fixed by volumes or an earlier plan.
-        running: The zones of the running pods, the fullest first.
+        pod: The workload's next pod, as the scheduler receives it, with the template's own constraints and affinity.
+        in_turn: Whether the controller creates a pod only after the pod before it is ready.
+        zones: The zones required by existing volumes or by an earlier plan.
+        running: The zones of the running pods, the zone with most pods first.
         exists: False for an expected shard without a workload.
     """
 

@@ -25,12 +25,12 @@ _MOST_FILLED = 8  # domains to fill, with one order each, if not all orders can 
 
 
 class _FullestDomain(Struct, frozen=True):
-    """The fullest domain in any searched order.
+    """The domain with the most pods at any time in any searched order.
 
     Attributes:
         domain: The domain. Empty if no pod was placed in a domain.
         pods: The number of pods in the domain.
-        steps: The order up to the last of these pods.
+        steps: The placements of that order, up to the domain's last pod.
     """
 
     domain: str
@@ -39,10 +39,10 @@ class _FullestDomain(Struct, frozen=True):
 
 
 class Outlook(Simulation, frozen=True, kw_only=True):
-    """The result of the search.
+    """The result of searching the placement orders of a group's pods.
 
     Attributes:
-        worst: The fullest domain, by topology key.
+        worst: The fullest domain in any searched order, by topology key.
         exact: Whether the search covered all orders. If not, a domain can get fuller than ``worst``.
     """
 
@@ -51,7 +51,10 @@ class Outlook(Simulation, frozen=True, kw_only=True):
 
     @property
     def gets_stuck(self) -> bool:
-        """Whether the search found an order that leaves a pod without a node. False is no proof."""
+        """Whether the search found an order that leaves a pod without a node.
+
+        If False, such an order may still exist.
+        """
         return bool(self.witness) or self.verdict in {PlacementVerdict.STUCK, PlacementVerdict.NO_FIT}
 
 

@@ -1,9 +1,10 @@
 """Pin each shard to as many zones as the shard has pods.
 
-Then every order fills the zones equally. Pods of a shard share no zone, so each of the shard's zones gets one pod. The
-pins alone decide the number of pods in each zone. A pod never uses up capacity meant for a pod of another zone.
+Then every order fills the zones equally. Pods of a shard never share a zone, so each of the shard's zones gets one pod.
+The pins alone decide the number of pods in each zone. A pod never uses up capacity meant for a pod of another zone.
 
-Running pods stay in their zones if possible. As few shards as possible get a zone without one of their pods.
+Running pods stay in their zones if possible. As few shards as possible are pinned to a zone without a running pod of
+the shard.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,17 +22,18 @@ def pin_zones(
 ) -> ZonePins | None:
     """Choose a zone for each pod of each shard.
 
+    The shards are spread about as evenly as possible. This also holds for the first shards alone, in any number. A
+    shard's pins depend on ``rooms``, the number of shards, the running pods and the earlier shards, not on later
+    shards.
+
     Args:
-        shards: The settled zones of each shard.
+        shards: The zones already fixed for each shard.
         pods: The number of pods of a shard.
         rooms: The most pods of each zone. Among equally good zones, the first in ``rooms`` is chosen.
-        running: The zones of each shard's running pods. Empty, or for at least all ``shards``.
+        running: The zones of each shard's running pods. Empty, or with an entry for at least each shard.
 
     Returns:
-        The pins. None if impossible. The first shards alone, in any number, are spread about as evenly as all shards.
-            The
-        pins of a shard depend on ``rooms``, the number of shards, the running pods and the earlier shards, not on later
-        shards.
+        The pins. None if impossible.
     """
     most = {zone: min(room, len(shards)) for zone, room in rooms.items()}
     if pods > len(rooms) or sum(most.values()) < pods * len(shards):
@@ -53,7 +55,7 @@ def kept_zones(
 ) -> list[tuple[str, ...]]:
     """Return the zones to keep for each shard.
 
-    These are the shard's settled zones, then the ``given`` zones with one of its running pods.
+    First come the shard's ``settled`` zones. Then come its ``given`` zones, if the shard has running pods there.
     """
     return [
         (*known, *(zone for zone in runs if zone in zones and zone not in known))
@@ -86,7 +88,10 @@ def _evenly(settled: Sequence[Sequence[str]], pods: int, targets: Mapping[str, i
 def _fewest_moves(
     settled: Sequence[Sequence[str]], running: Sequence[Sequence[str]], pods: int, rooms: Mapping[str, int]
 ) -> list[set[str]] | None:
-    """Choose zones for all pods with the fewest moved pods. None if impossible."""
+    """Choose zones for each shard, with the fewest moves of running pods.
+
+    None if impossible. ``rooms`` is the most pods in each zone.
+    """
     taken, fixed, runs = [*map(set, settled)], [*map(frozenset, settled)], [*map(frozenset, running)][: len(settled)]
     free = {zone: rooms[zone] - held for zone, held in _loads(settled, rooms).items()}
     if min(free.values(), default=0) < 0:
@@ -110,10 +115,10 @@ def _shortest(
     runs: Sequence[frozenset[str]],
     free: Mapping[str, int],
 ) -> list[_Step]:
-    """Return the fewest moves that give a shard another zone, last move first. Empty if impossible.
+    """Return the fewest moves that give a shard one more zone, the last move first.
 
-    The moves form a path of zones (Bellman-Ford). In each zone a pod of another shard makes room and moves to the next
-    zone. The last zone has room.
+    Empty if impossible. If all zones for the shard are full, pods of other shards must move. Each move frees a place in
+    a zone, and the last move goes to a zone that is not full. The path of zones is found with Bellman-Ford.
     """
     wanted = runs[number] - taken[number] or free.keys() - taken[number]
     if at_once := [zone for zone in free if free[zone] and zone in wanted]:

@@ -42,7 +42,7 @@ _MOST_SEARCHED = 4
 
 
 class CapMethod(StrEnum):
-    """Return the missing fact if a constraint selects labels added by a controller. Empty if all labels are known."""
+    """The method by which a plan keeps a cap."""
 
     NOTHING = "nothing is needed"
     MAX_SKEW = "maxSkew"
@@ -52,7 +52,7 @@ class CapMethod(StrEnum):
 
 
 class Proof(StrEnum):
-    """The proof that no order gets stuck."""
+    """The proof that no scheduling order leaves a pod without a node."""
 
     ZONE_BY_ZONE = "zone by zone"
     ROOM = "room is left in every state"
@@ -101,11 +101,13 @@ class GroupPlan(Struct, frozen=True, kw_only=True):
 
 
 class _Candidate(Struct, frozen=True, kw_only=True):
-    """Fields to judge: constraints common to all shards, and the pins of each shard.
+    """Fields for the templates of a group's shards, not yet proven to keep the caps.
+
+    All shards get the same constraints. Each shard can have its own zone pins.
 
     Attributes:
         constraints: The hard constraints of all shards.
-        keeping: How each cap is kept, by topology key.
+        keeping: How the fields keep each cap, by topology key.
         zone_pins: The pins of the expected shards.
         pinned: The number of shards with pins.
     """
@@ -166,9 +168,10 @@ def pod_batches(inputs: PlanInput, fields: Mapping[str, Fields], capacity: Group
 
 
 def _rank(plan: GroupPlan) -> tuple[int, float]:
-    """Return the sort key of a plan: by its placement verdict, best first.
+    """Return a sort key for plans: by placement verdict, best first.
 
-    Proven to fit, then unknown, then stuck in some orders (rare before frequent), then stuck in all orders.
+    The best plan is proven to place all pods. The next has an unknown verdict. Then come plans with pods left over in
+    some orders (rare before frequent), then plans with pods left over in all orders.
     """
     order = (PlacementVerdict.FITS, PlacementVerdict.UNKNOWN, PlacementVerdict.STUCK, PlacementVerdict.NO_FIT)
     never = plan.verdict is PlacementVerdict.UNKNOWN and plan.outlook is not None and plan.outlook.gets_stuck
@@ -314,10 +317,10 @@ def _capped_keys(group: Group) -> Iterator[tuple[str, int]]:
 
 
 def _pins(group: Group, shards: Sequence[Shard], capacity: GroupCapacity) -> tuple[ZonePins, int] | None:
-    """Return the zone pins of the expected shards, and a number of shards.
+    """Return the zone pins of the first ``group.shards`` shards, and a shard count.
 
-    None if impossible. The number is the largest number of shards with the same pins. The caps of the expected shards
-    decide which pods stay in their zones.
+    The count is the largest number of shards whose plan has the same pins. None if no pins keep the caps. Pods stay in
+    their zones only as far as the caps allow.
     """
     settled, running = [shard.zones for shard in shards], [shard.running for shard in shards]
     first = _zone_pins(group, settled[: group.shards], running, capacity)
@@ -352,7 +355,11 @@ def _first_pins(pins: ZonePins, shards: int) -> ZonePins:
 
 
 def _judged(inputs: PlanInput, candidate: _Candidate, capacity: GroupCapacity) -> GroupPlan:
-    """Judge a candidate by a proof. Without a proof, search the orders."""
+    """Return the plan of a candidate, with a verdict on whether all pods fit.
+
+    The verdict comes from a proof. Without a proof, it comes from a simulation of the orders for a group with few pods,
+    and is UNKNOWN for a larger group.
+    """
     group, shards = inputs.group, inputs.expected
     pins = candidate.zone_pins.of_shards if candidate.zone_pins is not None else ((),) * len(shards)
     fields = {
@@ -378,7 +385,7 @@ def _judged(inputs: PlanInput, candidate: _Candidate, capacity: GroupCapacity) -
 def _searched(inputs: PlanInput, plan: GroupPlan, capacity: GroupCapacity) -> GroupPlan:
     """Search the scheduling orders of the plan's pods, and add the result to the plan.
 
-    The search stops at a limit. Plans with a result stay unchanged.
+    The search stops at a limit. A plan that already has a search result is returned unchanged.
     """
     if plan.outlook is not None or not inputs.searches:
         return plan
@@ -392,7 +399,10 @@ def _searched(inputs: PlanInput, plan: GroupPlan, capacity: GroupCapacity) -> Gr
 def simulate_plan(
     inputs: PlanInput, fields: Mapping[str, Fields], capacity: GroupCapacity, keys: Iterable[str]
 ) -> Outlook:
-    """Simulate the expected shards with these fields. Return the verdict, and the fullest domain of each key."""
+    """Simulate the group's expected shards with the given fields.
+
+    Return the verdict, and the fullest domain of each topology key in ``keys``.
+    """
     effort = EFFORT if _are_few(inputs) else replace(EFFORT, states=1)
     return simulate_orders(pod_batches(inputs, fields, capacity), inputs.index, keys, effort)
 
@@ -421,9 +431,9 @@ def _proof(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> Proo
 
 
 def _fewest_behind(group: Group, capacity: GroupCapacity, keeping: Mapping[str, CapGuarantee]) -> int | None:
-    """Return a lower bound on the placed pods before some pod can be without a node.
+    """Return the fewest placed pods with which another pod can be left without a node.
 
-    None if a pod of a shard always finds a node.
+    It is a lower bound. None if every pod of every shard always finds a node.
     """
     on_zone = keeping.get(group.zone_key)
     top = on_zone.worst if on_zone is not None and on_zone.way is CapMethod.EXACT else group.pods
@@ -440,10 +450,10 @@ def _fewest_behind(group: Group, capacity: GroupCapacity, keeping: Mapping[str, 
 
 
 def _same_up_to(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> int:
-    """Return the largest number of shards for which the candidate's fields still work.
+    """Return the largest number of shards for which these fields are proven to work.
 
-    With these fields, all caps hold and all pods fit, by proof. The number is at least the group's own. Only proofs
-    without a search of orders are tried.
+    With the fields, all caps hold and all pods fit in every order. The number is at least the group's number of shards.
+    Proofs by a search of orders are not tried.
     """
     if candidate.zone_pins is not None:
         return candidate.pinned if capacity.alike else group.shards

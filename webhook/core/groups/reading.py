@@ -90,7 +90,7 @@ def group_from_spec(written: SpreadGroup, namespace: str = "") -> Group:
 
 
 def describes_cluster(value: Mapping[str, object]) -> bool:
-    """Whether a ConfigMap describes a group. Such a ConfigMap has the size of a database cluster."""
+    """Whether a ConfigMap describes a group: it has the key ``cluster-size``."""
     data = value.get("data")
     return isinstance(data, Mapping) and _SIZE in data
 
@@ -110,8 +110,9 @@ def _small_number(text: str) -> int:
 def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable[str], zone_key: str = ZONE) -> Group:
     """Read a group from a ConfigMap.
 
-    The group is even. Each shard is a master and a replica. The two pods never share a zone. With a single zone, they
-    never share a node. The selector is a placeholder.
+    Each shard has two pods, a master and a replica. They never share a zone. With a single zone, they never share a
+    node. The plan also spreads the group's pods evenly over nodes and zones (``even``). A ConfigMap states no selector,
+    so the group gets a placeholder.
 
     Args:
         value: The ConfigMap.

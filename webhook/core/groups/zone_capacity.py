@@ -1,4 +1,4 @@
-"""Count how many pods of a group each zone takes, limited only by the cluster and the cap on nodes."""
+"""Count how many pods of a group fit in each zone, limited only by the cluster and the group's cap on nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -52,7 +52,7 @@ class GroupCapacity(Struct, frozen=True, kw_only=True):
 
 
 def group_capacity(inputs: PlanInput) -> GroupCapacity:
-    """Count how many pods the nodes and zones take."""
+    """Count how many of the group's pods each zone can run, and how many nodes can run one."""
     group, shards, index = inputs.group, inputs.shards, inputs.index
     pods, nodes = len(shards) * group.pods_per_shard, index.nodes.view().size
     # The shard rule limits a node to one pod of each shard.

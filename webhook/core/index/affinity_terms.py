@@ -1,4 +1,4 @@
-"""Resolve pod affinity and anti-affinity terms, like kube-scheduler."""
+"""Compile the selectors and namespaces of pod affinity and anti-affinity terms, like kube-scheduler."""
 
 from collections.abc import Iterator, Mapping
 
@@ -25,7 +25,7 @@ class Term(Struct, frozen=True):
 
 
 def resolve_term(term: PodAffinityTerm, namespace: str) -> Term:
-    """Resolve a term of a pod in this namespace.
+    """Compile an affinity term of a pod in this namespace.
 
     Raises:
         ValueError: A selector is invalid.

@@ -18,7 +18,7 @@ _FIRST = (1 << _AT_ONCE) - 1
 
 
 def flags(nodes: int, size: int) -> bytes:
-    """One byte per slot: 1 for a member, else 0."""
+    """Convert a bit set of nodes to ``size`` bytes, one for each slot: 1 for a node in the set, else 0."""
     return format(nodes, f"0{size}b").encode()[::-1].translate(_TO_FLAG) if size else b""
 
 

@@ -33,15 +33,15 @@ class NodeRow(NamedTuple):
 
 
 class NodeView:
-    """All nodes at one moment, as immutable columns.
+    """All nodes of the cluster at one moment. Immutable.
 
-    A slot is a node's number, and each column has an entry per slot.
+    Each node has a number, its slot. Most attributes are tuples with an entry for each slot.
 
     Attributes:
         size: The number of slots.
         names: Node names by slot. "" for an empty slot.
         labels: Node labels by slot. None for an empty slot.
-        live: The existing nodes.
+        live: The slots of the existing nodes, as a bit set.
         keys: The label keys of all nodes.
         soft_taints: The taints with the effect PreferNoSchedule, by slot. Only for nodes with such taints.
     """
@@ -60,9 +60,10 @@ class NodeView:
         self._after: dict[tuple[int, tuple[Taint, ...] | None], NodeView] = {}
 
     def losing(self, nodes: int, taints: tuple[Taint, ...] | None = None) -> "NodeView":
-        """The view after these nodes got additional ``taints``. With None, after they were deleted.
+        """Return the view after a loss of these nodes.
 
-        The view is cached, because a scan needs the same zones many times.
+        With ``taints``, the nodes stay and get these additional taints. Without, the nodes are deleted. The result is
+        cached, because a scan needs the same zones many times.
         """
         known = self._after.get((nodes, taints))
         if known is None:
@@ -167,9 +168,10 @@ def _differ(
 
 
 class Nodes(View):
-    """The nodes of the cluster.
+    """Queries about the nodes of the cluster.
 
-    Amounts are by slot, in milli-CPU and whole units. Some slots belong to deleted nodes.
+    Amounts of resources are by node slot. CPU is in milli-CPU, every other resource in whole units. Some slots belong
+    to deleted nodes.
     """
 
     def view(self) -> NodeView:
@@ -181,7 +183,10 @@ class Nodes(View):
         return self._ask(Nodes.get, name)
 
     def short_of(self, amounts: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[int, ...]]:
-        """The free amounts per node slot of each resource that some node lacks in this amount."""
+        """The free amounts of each scarce resource, by node slot.
+
+        A resource is scarce if some node has less free than the requested amount.
+        """
         return self._ask(Nodes.short_of, amounts)
 
     def never_enough(self, resource: str, amount: int) -> tuple[int, ...] | None:

@@ -20,7 +20,7 @@ from webhook.core.workloads.kinds import GroupKind, group_of
 
 
 class Namespace(Named, frozen=True):
-    """A namespace. Its labels select overrides of defaults, and ceilings."""
+    """A namespace. Selectors of the policy match its labels, to choose default constraints and ceilings."""
 
 
 class DeclaredTemplate(Struct, frozen=True):

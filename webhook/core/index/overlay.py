@@ -117,10 +117,15 @@ class AddedNodes(Struct, frozen=True):
 def with_nodes(
     index: ReadOnlyIndex, added: Sequence[AddedNodes] = (), changed: Mapping[int, NodeRow] | None = None
 ) -> ReadOnlyIndex:
-    """Return the index with added nodes, and with other rows in the ``changed`` slots.
+    """Return the index with added nodes and changed nodes.
 
     Added nodes are named ``<node>-added-1`` and get the last slots. `Nodes.get` and `Volumes.attached` do not return
     added nodes.
+
+    Args:
+        index: The cluster.
+        added: The nodes to add, as copies of existing nodes.
+        changed: The changed nodes by slot. None removes the node.
     """
     view = index.nodes.view()
     rows = view.rows(0, view.size)
@@ -227,7 +232,10 @@ class _WithRoom(Nodes):
 
 
 class _WithNodes(Nodes):
-    """Nodes of the view below, with added nodes. ``models`` has the slot of the copied node for each added node."""
+    """The nodes of the cluster with added nodes, which are copies of existing nodes.
+
+    ``models`` maps the slot of each added node to the slot of the copied node.
+    """
 
     def __init__(self, below: Nodes, view: NodeView, models: Sequence[int]) -> None:
         super().__init__(below.answering)

@@ -104,10 +104,9 @@ def find_owner(
         waited: Whether to accept an earlier object with the controller's name, like the scheduler.
 
     Returns:
-        The controller. `Awaited` if the scheduler reads the controller's kind, but the index lacks the controller or
-            has
-        an earlier object of that name. None for a pod without controller, and for an unknown controller of another
-            kind.
+        The controller. None for a pod without controller, or if the index lacks the controller. For kinds that the
+            scheduler reads, `Awaited` instead if the index lacks the controller or only has an earlier object of that
+            name.
     """
     reference = pod.meta.controller
     if reference is None:
@@ -138,9 +137,9 @@ def most_replicas(owner: Owner, index: ReadOnlyIndex) -> int | None:
 
 
 def owner_selector(pod: PodTemplate, owner: Owner | None) -> LabelSelector | None:
-    """The selector of an owner that the scheduler itself does not read, if known.
+    """Return the selector of a pod's controller. None if unknown.
 
-    A Job's selector follows from the labels of the Job's pods.
+    The scheduler does not read this selector. A Job's selector follows from the labels of the Job's pods.
 
     Source: batch/job/strategy.go ``generateSelector``.
     """

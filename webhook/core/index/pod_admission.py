@@ -1,4 +1,7 @@
-"""Apply kube-apiserver's admission to a pod, with the cluster's LimitRanges and classes."""
+"""Apply kube-apiserver's admission to a pod.
+
+The cluster's LimitRanges, PriorityClasses and RuntimeClasses are read from the index.
+"""
 
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion

@@ -38,12 +38,13 @@ class PodOnNode(Struct, frozen=True):
 
 
 class ScoreFacts(Struct, frozen=True):
-    """The facts about existing pods that only node scores need. Slots are those of existing nodes.
+    """Facts about existing pods, used only to score nodes for a new pod.
 
     Attributes:
-        assumed: For each slot, the CPU (milli-CPU) and memory (bytes) scored beyond the pods' requests.
+        assumed: The CPU (milli-CPU) and memory (bytes) assumed for pods without requests, by the slot of an existing
+            node. The score adds these amounts to the requests.
         term_weights: The affinity and anti-affinity terms of existing pods that match the new pod. Each entry has a
-            topology key and the term's weights by slot. Anti-affinity weighs negative.
+            topology key, and the term's weight on each node by slot. Anti-affinity has a negative weight.
     """
 
     assumed: Mapping[int, tuple[int, int]]
@@ -59,9 +60,9 @@ class ScoreFacts(Struct, frozen=True):
 
 
 class Pods(View):
-    """The pods of the cluster.
+    """Queries on the pods of the cluster.
 
-    A slot is a node's index in `Nodes.view`. Answers by slot can include slots of deleted nodes.
+    A slot is a node's index in `Nodes.view`. Results by slot can include slots of deleted nodes.
     """
 
     def count(self, namespace: str, selector: Selector, *, terminating: bool = False) -> Counts:
@@ -100,7 +101,7 @@ class Pods(View):
         return self._ask(Pods.terms_matching, namespace, labels)
 
     def score_facts(self, namespace: str, labels: Mapping[str, str]) -> ScoreFacts | None:
-        """The facts that only scores need, for a pod with these labels. None if the index does not keep them."""
+        """The facts used only to score nodes for a pod with these labels. None if the index lacks these facts."""
         return self._ask(Pods.score_facts, namespace, labels)
 
     def waiting(self, namespace: str | None = None) -> tuple[Pod, ...]:
@@ -116,7 +117,10 @@ class Pods(View):
         return self._ask(Pods.nominated)
 
     def lower(self, priority: int) -> Mapping[int, Sequence[tuple[int, PodRequest]]]:
-        """The pods of a lower priority by slot: priority and request. Takes about 20 ms for 150,000 pods."""
+        """The pods with a lower priority, by node slot.
+
+        Each entry has the pod's priority and resource requests. Takes about 20 ms for 150,000 pods.
+        """
         return self._ask(Pods.lower, priority)
 
     def host_ports(self) -> Mapping[int, tuple[HostPort, ...]]:

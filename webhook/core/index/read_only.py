@@ -1,6 +1,6 @@
-"""The read-only index: five views of the cluster with narrow queries, and no method that changes it.
+"""The read-only index: queries about the cluster, in five views. No method changes the index.
 
-Reviews and commands get a `ReadOnlyIndex`. Only code that feeds events has the `ClusterIndex` itself.
+Reviews and commands get a `ReadOnlyIndex`. Only code that applies watch events has the `ClusterIndex` itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -96,7 +96,10 @@ class Owners(View):
         return self._ask(Owners.matching, namespace, selector, most)
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
-        """The autoscaler targeting this object, or the first by name. The index may lack the object."""
+        """Return the autoscaler of the given object. None without one.
+
+        If several autoscalers target the object, return the first by name. The index may lack the object itself.
+        """
         return self._ask(Owners.autoscaler, api_version, kind, namespace, name)
 
 
@@ -112,7 +115,7 @@ class Namespaces(View):
         return self._ask(Namespaces.raw_labels, name)
 
     def all_labels(self) -> Mapping[str, Mapping[str, str]]:
-        """The labels of all namespaces, by namespace, unchanged."""
+        """The labels of all namespaces, by namespace name. Without the name label that the API server adds."""
         return self._ask(Namespaces.all_labels)
 
     def services(self, name: str) -> tuple[Service, ...]:

@@ -100,7 +100,10 @@ _LONGEST_SPEC = 8192
 
 
 class _OwnerMeta(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Only identity and owner, to save memory. After pods, ReplicaSets are the most common objects of a cluster."""
+    """The metadata of an owner, such as a ReplicaSet.
+
+    Other metadata fields are dropped to save memory. After pods, ReplicaSets are the most common objects of a cluster.
+    """
 
     name: str = ""
     namespace: str = ""
@@ -203,7 +206,10 @@ def _spread_group(read: SpreadGroup, _: TypeMeta) -> SpreadGroup:
 
 
 def _with_shared_constraints(status: GroupStatus) -> GroupStatus:
-    """Share equal constraints between workloads, to save memory. All shards of a plan have the same."""
+    """Store equal constraints of several workloads once, to save memory.
+
+    All shards of a plan have the same constraints.
+    """
     known = dict[bytes, tuple[SpreadConstraint, ...]]()
     workloads = tuple(
         msgspec.structs.replace(
@@ -384,7 +390,7 @@ _KINDS: Mapping[tuple[str, str], tuple[type, Callable[[TypeMeta], Reader]]] = {
 
 
 def reader(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Reader | None:
-    """The reader of a kind. None for a kind without an effect on answers."""
+    """The reader of a kind. None for a kind that evenspread ignores."""
     kind = type_meta.api_version or "", type_meta.kind or ""
     if kind in _KINDS:
         return _built_in_reader(*kind)
@@ -433,7 +439,10 @@ def decode_or_none(raw: RawJson, type_meta: TypeMeta, embedded: tuple[EmbeddedKi
 
 
 def _custom(raw: RawJson, type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Owner:
-    """Decode a custom object with a pod template. The API server never checks it, so it can be broken."""
+    """Decode a custom object with a pod template.
+
+    The API server does not validate such templates. For an undecodable object, only the metadata are kept.
+    """
     try:
         workload = read_workload(raw, embedded, api_version=type_meta.api_version, kind=type_meta.kind)
     except DecodeError:

@@ -29,7 +29,10 @@ class IndexClient(Protocol):
     """Sends queries to the index."""
 
     def all(self, questions: Sequence["IndexQuestion"]) -> tuple[int, Sequence[object]]:
-        """Return the index's revision and the answers. With events in between, the revision `SEVERAL_REVISIONS`."""
+        """Return the index's revision, and the answers to these queries.
+
+        The revision is `SEVERAL_REVISIONS` if watch events were applied between the queries.
+        """
 
 
 IndexQuestion = tuple[str, tuple[object, ...], Mapping[str, object]]
@@ -93,7 +96,7 @@ class RemoteIndex(ReadOnlyIndex):
         return cast("Mapping[str, str]", self._answer("lacking"))
 
     def refresh(self) -> bool:
-        """Repeat all queries at once. Return whether an answer changed."""
+        """Repeat all queries at once. Return whether the result of any query changed."""
         self._revision, answers = self._client.all([*self.questions.values()])
         before, self.known = self.known, dict(zip(self.questions, answers, strict=True))
         self.consistent = self._revision != SEVERAL_REVISIONS

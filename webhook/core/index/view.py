@@ -1,6 +1,6 @@
-"""The base class of the five views of the cluster.
+"""The base class of the five views of the cluster, such as nodes or pods.
 
-A view passes a query without an answer of its own to the view below.
+Views can be layered. A view without its own method for a query passes the query to the view below.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ ViewType = TypeVar("ViewType")
 
 
 class Finder(Protocol):
-    """A function from a query to the method answering it. A query is a method such as ``Pods.count``."""
+    """A function that returns the method answering an index query. The query is a method such as ``Pods.count``."""
 
     def __call__(
         self, question: Callable[Concatenate[ViewType, Arguments], Answer], /

@@ -40,12 +40,13 @@ class NodeClass(Struct, frozen=True):
 
     Attributes:
         size: The number of nodes. 1 for a pool.
-        open: By pod class, whether the nodes admit its pods, apart from spread constraints and other pods.
-        node_limits: By pod class, the limits on a node.
-        start: By pod class, the deletable pods on a node.
-        domains: The number of the domain by topology key. -1 without the label.
-        held: By `NodeSpread`, the counted pods on a node at the start. None if the constraint does not count the node.
-        nodes: The nodes as a set of bits.
+        open: For each pod class, whether the nodes admit its pods, apart from spread constraints and other pods.
+        node_limits: For each pod class, the limits on a node.
+        start: For each pod class, the number of deletable pods on a node.
+        domains: For each topology key, the number that identifies the nodes' domain. -1 without the label.
+        held: For each constraint on nodes, the number of counted pods on a node at the start. None if the constraint
+            does not count the node.
+        nodes: The nodes as a bit set of slots.
         pooled: Whether the class is a pool.
         packs: Whether a node of the pool admits several pods. Then the number of nodes that admit a pod is unknown.
     """
@@ -61,9 +62,10 @@ class NodeClass(Struct, frozen=True):
     packs: bool = False
 
     def ways(self, pod_class: int, pods: Pods, nodes: int) -> int:
-        """Count the nodes of the class that admit another pod.
+        """Count the nodes of the class that can admit another pod of ``pod_class``.
 
-        ``nodes`` is the number of nodes that already have these ``pods``.
+        ``nodes`` is the number of nodes where each already has these ``pods``. In a pool, ``pods`` counts all pods in
+        the pool, and ``nodes`` is not used.
         """
         if not self.pooled:
             return nodes

@@ -75,9 +75,9 @@ def _take(classes: Sequence[NodeClass], pod_class: int, pods: int) -> bool:
 
 
 def _takes(node_class: NodeClass, pod_class: int, most: int) -> int:
-    """Return how many pods a node certainly admits before it rejects this pod class.
+    """Return how many pods a node admits before it can reject this pod class.
 
-    The pods may be of any classes. The result is at most ``most``.
+    The pods can be of any class. The result is a lower bound, and at most ``most``.
     """
     if not node_class.open[pod_class]:
         return 0

@@ -45,7 +45,7 @@ class ReachableMinima(Struct, frozen=True):
         return max((most for _, most in self.pods.values()), default=0)
 
     def way(self, minima: Minima) -> list[Minima]:
-        """Return the sequence of reachable minima from the start up to ``minima``."""
+        """Return the steps from the start to these global minima, both included."""
         way, at = [minima], self.before[minima]
         while at is not None:
             way.append(at)
@@ -81,10 +81,12 @@ def reachable_minima(grid: Grid) -> ReachableMinima | None:
 
 
 class _StuckBound(NamedTuple):
-    """A lower bound on the placed pods in some stuck states.
+    """A lower bound on the number of placed pods in a set of stuck states.
 
     Attributes:
-        demand: Describes these states. None if the search has not decided every row and column.
+        pods: The lower bound.
+        demand: The bounds on the rows, columns and cells in these states. None if the search ended before it decided
+            every row and column.
     """
 
     pods: int
@@ -92,9 +94,10 @@ class _StuckBound(NamedTuple):
 
 
 def stuck_states(grid: Grid, reached: ReachableMinima) -> Iterator[_StuckBound]:
-    """Yield lower bounds on the pods of stuck states, the lowest bound first.
+    """Yield lower bounds on the placed pods in stuck states, the lowest first.
 
-    In a stuck state, no waiting pod can be placed. Only states with fewer pods than wanted are considered.
+    In a stuck state, pods wait and none of them can be placed. Only states with fewer placed pods than wanted are
+    considered.
     """
     tie = count()
     heap: list[tuple[int, int, Minima | Demand, bool]] = [
@@ -117,10 +120,10 @@ def stuck_states(grid: Grid, reached: ReachableMinima) -> Iterator[_StuckBound]:
 
 
 def _with_holders(grid: Grid, minima: Minima) -> Iterator[Demand]:
-    """Yield the demands for each choice of a row and a column with the lowest counts.
+    """Yield bounds (`Demand`) for each row and column that can keep the global minima.
 
-    The chosen row and column keep the minima. Neither of them is blocked, so their common cell is full or does not
-    exist.
+    The row has the fewest pods of all rows, and the column the fewest of all columns. Neither of them is blocked, so
+    their common cell is full or does not exist.
     """
     at = grid.between(minima, minima)
     undecided = sum(1 << row for row, base in enumerate(grid.rows.base) if base < minima[1] + grid.rows.max_skew)
@@ -149,9 +152,10 @@ def _with_holders(grid: Grid, minima: Minima) -> Iterator[Demand]:
 
 
 def _with_columns(grid: Grid, demand: Demand) -> tuple[Demand, bool] | None:
-    """Raise the minimum of columns with cells in open rows, because they must be full.
+    """Raise the fewest pods of each column with cells in open rows.
 
-    A column that would then reach its top is blocked. The second value is whether some other such column is undecided.
+    Cells in open rows must be full.A column is blocked if its cells would then hold at least the column's top. The
+    second value is whether any row, or any such column, is still undecided.
     """
     low, is_open = [*demand.cols_low], demand.undecided > 0
     for column, top in enumerate(demand.blocked):
@@ -168,7 +172,11 @@ def _with_columns(grid: Grid, demand: Demand) -> tuple[Demand, bool] | None:
 
 
 def _decided(demand: Demand) -> Iterator[Demand]:
-    """Yield two demands: the next undecided row blocked or open, or else the next undecided column blocked or full."""
+    """Yield two demands for the next undecided row: blocked, and open.
+
+    Without an undecided row, yield two demands for the next undecided column: one with a blocked column, one with full
+    cells in open rows.
+    """
     if demand.undecided:
         bit = demand.undecided & -demand.undecided
         row, left = bit.bit_length() - 1, demand.undecided ^ bit

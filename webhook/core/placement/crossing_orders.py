@@ -1,6 +1,7 @@
-"""Bounds on all orders under two crossing topology keys, and example orders as proofs.
+"""Bound the number of placed pods under two crossing topology keys.
 
-Bounds come from `stuck_states`. Orders use only moves of the game (`Game.moves`), so every order found is possible.
+Lower and upper bounds hold for every placement order. Lower bounds come from `stuck_states`. Example orders prove that
+pods can be left over, or that all pods can fit. They use only moves of the game (`Game.moves`), so they are possible.
 """
 
 from collections import deque
@@ -41,9 +42,10 @@ class CrossingEnds(NamedTuple):
 
 
 def crossing_ends(game: Game, *, work: int, moves: int) -> CrossingEnds | None:
-    """Bound the placed pods of a game with two crossing keys. None for other games, or after too much work.
+    """Bound the number of placed pods in a game with two crossing topology keys.
 
-    ``work`` limits the columns to check, and ``moves`` the moves in all orders together.
+    None for other games, or after too much work. ``work`` is the number of grid columns to check at most. ``moves`` is
+    the number of pod placements to try at most, in all orders together.
     """
     grid = grid_of(game, work)
     reached = None if grid is None else reachable_minima(grid)
@@ -100,9 +102,9 @@ class _Orders:
         return max(orders, key=lambda each: len(each.moves), default=None)
 
     def toward(self, way: Sequence[Minima], pods: int, end: Demand | None = None) -> _Order | None:
-        """Find an order through the given minima to an end. None if not found.
+        """Find an order through the given minima to a final state with ``pods`` pods.
 
-        The end has ``pods`` pods, and meets the demand ``end`` if it is given.
+        None if not found. The final state meets the demand ``end``, if ``end`` is given.
         """
         target = None if end is None else _filled(end, pods)
         if end is not None and target is None:
@@ -122,9 +124,9 @@ class _Orders:
         return None if target is None else self._hop(at, target, way[-1][0])
 
     def _within(self, demand: Demand, least: _Target, most: _Target | None) -> Demand | None:
-        """Return the demand with lower and upper bounds on the pods of each cell.
+        """Tighten the demand's bounds on the pods of each cell to ``least`` and ``most``.
 
-        None if the bounds contradict each other.
+        None if a lower bound is above its upper bound.
         """
         rows, columns = range(len(demand.rows_low)), range(len(demand.cols_low))
         low = [
@@ -220,7 +222,10 @@ def _filled(demand: Demand, pods: int) -> _Target | None:
 
 
 def _augment(left: Sequence[dict[int, int]], start: int, end: int) -> bool:
-    """Send more flow along a shortest path with room left. False without such a path."""
+    """Increase the flow from ``start`` to ``end`` along a shortest path with unused capacity.
+
+    Return False without such a path.
+    """
     came, queue = {start: start}, deque([start])
     while queue and end not in came:
         at = queue.popleft()

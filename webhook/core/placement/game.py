@@ -29,11 +29,11 @@ _NO_DOMAIN = 2**31 - 1
 
 
 class Move(NamedTuple):
-    """A pod placed on a node of a class, or deleted there.
+    """The placement of a pod on a node, or the deletion of a pod from a node.
 
     Attributes:
         pod_class: The class of the pod.
-        number: The number of the node class.
+        number: The number of the node's class.
         before: The pods on the node before the move.
         after: The pods on the node after the move.
         ways: The number of equal nodes for this move.
@@ -49,13 +49,14 @@ class Move(NamedTuple):
 
 
 class _ClassFacts(NamedTuple):
-    """Facts about the nodes of a class in one state of the game.
+    """Facts about the nodes of a node class, in a state of the game.
 
     Attributes:
-        sums: The number of pods by pod class.
-        minima: The lowest pod count of each `NodeSpread`. None without counted nodes.
-        places: By pod class, the nodes within that class's limits. For each group of equal nodes: their pods, the
-            number of nodes, and the counts of the pod class's ``on_nodes``.
+        sums: The number of pods of each pod class on these nodes.
+        minima: For each `NodeSpread`, its lowest pod count on these nodes. None if it counts none of them.
+        places: For each pod class, the nodes whose limits admit another pod of the class. Each entry is a group of
+            equal nodes: the pods on each node, the number of nodes, and the pod counts under the pod class's
+            ``on_nodes``.
     """
 
     sums: Pods
@@ -83,7 +84,7 @@ class Game:
 
     @property
     def cost(self) -> int:
-        """The time of a move compared with the time in a game with few node classes."""
+        """The cost of simulating a move: 1 with few node classes, more with many node classes."""
         return 1 + len(self.classes) // _CLASSES_PER_COST
 
     @property
@@ -270,7 +271,7 @@ def _nodes(node_class: NodeClass, state: _ClassState) -> Iterator[tuple[Pods, in
 
 
 def add_pods(pods: Pods, pod_class: int, many: int) -> Pods:
-    """Return the pods with ``many`` more pods in the class."""
+    """Return the pod numbers by class, with ``many`` added to the number of ``pod_class``."""
     return (*pods[:pod_class], pods[pod_class] + many, *pods[pod_class + 1 :])
 
 

@@ -42,15 +42,15 @@ _FEW_UNLIKE = 200
 
 
 class PodBatch(Struct, frozen=True):
-    """Equal pods, and how their controller creates them.
+    """Equal pods without a node, and how their controller creates them.
 
     Attributes:
-        problem: The scheduling problem of one pod, in a cluster without the ``leaving`` pods.
+        problem: The scheduler's input for a pod, in a cluster without the ``leaving`` pods.
         pods: The number of pods without a node.
-        in_turn: Whether the controller creates the pods in turn.
+        in_turn: Whether the controller creates a pod only after the pod before it has a node.
         behind: The index of another batch. All pods of that batch need a node before this batch's first pod is created.
-        nodes: The usable nodes as a set. None for every node.
-        limits: The most pods by node slot, for nodes with such a limit.
+        nodes: The usable nodes as a bit set of slots. None for every node.
+        limits: The most pods on a node, by node slot. Nodes without such a limit are missing.
         leaving: The number of equal running pods that may be deleted, by node slot.
     """
 
@@ -64,7 +64,9 @@ class PodBatch(Struct, frozen=True):
 
 
 def are_attracted(batches: Sequence[PodBatch], gone: Sequence[Pod]) -> bool:
-    """Whether required pod affinity may tie these batches to ``gone`` (deleted) pods.
+    """Whether required pod affinity of these batches may depend on deleted pods.
+
+    ``gone`` are the deleted pods.
 
     Source: interpodaffinity/filtering.go ``satisfyPodAffinity``.
     """
@@ -94,7 +96,7 @@ def _is_attracted(batch: PodBatch, gone: Sequence[Pod], *, replacing: bool) -> b
 
 
 class ClusterGame(Struct, frozen=True, dict=True):
-    """A placement game, with the cluster's nodes in each of its node classes."""
+    """The input of a simulated placement: the cluster's nodes with their limits, the pods, and the rollout."""
 
     nodes: GameNodes
     node_limits: tuple[NodeLimits, ...]
@@ -103,7 +105,7 @@ class ClusterGame(Struct, frozen=True, dict=True):
 
     @property
     def is_slow(self) -> bool:
-        """Whether building the game would delay other reviews, because too many nodes differ."""
+        """Whether building the game takes long enough to delay other reviews. True for many different nodes."""
         return count_unlike_nodes(self.nodes, self.node_limits) > _FEW_UNLIKE
 
     @cached_property
@@ -159,9 +161,9 @@ def game_of(batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: Rollo
     """Build the game of placing these batches in a cluster with its running pods.
 
     Args:
-        batches: The pods to place. Their problems must come from the same state of the index.
-        index: The cluster, without the leaving pods of the batches.
-        rollout: The rolling update. ``place`` in its turns is a node slot.
+        batches: The pods to place. The problem of each batch must come from the same version of the index.
+        index: The cluster, without the running pods in ``leaving`` of the batches.
+        rollout: The rolling update. ``place`` of each turn is a node slot.
     """
     view, cycles = batches[0].problem.nodes, [Cycle(batch.problem) for batch in batches]
     together = _Batches(tuple(batches))
@@ -238,11 +240,11 @@ class _Batches(Struct, frozen=True):
 
     @property
     def most(self) -> Pods:
-        """The most pods of each batch, including leaving pods."""
+        """The most pods of each batch: its pods without a node, and its running pods that may be deleted."""
         return tuple(batch.pods + sum(batch.leaving.values()) for batch in self.batches)
 
     def only(self, number: int) -> Pods:
-        """Return 1 for batch ``number`` and 0 for every other batch."""
+        """Return a vector of pod numbers: 1 for batch ``number``, 0 for every other batch."""
         return tuple(int(each == number) for each in range(len(self.batches)))
 
     def meeting(self, *terms: Term) -> Pods:
@@ -294,9 +296,9 @@ class _Batches(Struct, frozen=True):
 def _most_on_one(
     together: _Batches, nodes: GameNodes, node_limits: Sequence[NodeLimits], limits: Sequence[Sequence[SpreadLimit]]
 ) -> Pods:
-    """Return the most pods of each batch on a node, by all limits except resources.
+    """Return the most pods of each batch on one node, by all limits except resources.
 
-    Most nodes have enough resources for these pods.
+    Resources then limit only nodes too small for these pods.
     """
     most_on_one = []
     for number, (batch, open_) in enumerate(zip(together.batches, nodes.open, strict=True)):

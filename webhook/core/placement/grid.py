@@ -102,13 +102,13 @@ class _Hosts(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """Bounds on the pods in the grid's cells, if the global minimum on hosts is known.
+    """Bounds on the number of pods in each cell of a grid.
 
-    Sets of cells have a bit for each row.
+    They hold for one known global minimum on hosts. A set of cells in a column is a bit set of rows.
 
     Attributes:
-        most: By column, the most pods in each set of its cells.
-        least: By column, the fewest pods in each set of its cells.
+        most: For each column, the most pods in any set of its cells.
+        least: For each column, the fewest pods in any set of its cells.
         every: The most pods in all cells together.
     """
 
@@ -117,16 +117,21 @@ class _Cells(NamedTuple):
     every: int
 
     def with_bounds(self, most: Sequence[Sequence[int]], least: Sequence[Sequence[int]]) -> "_Cells":
-        """Replace the bounds of each cell. ``most`` and ``least`` are indexed by column, then row."""
+        """Return a copy with other bounds on the pods of each cell.
+
+        ``most`` and ``least`` have a list for each column, with a number for each row.
+        """
         return _Cells([*map(_Sums, most)], [*map(_Sums, least)], self.every)
 
 
 class Demand(NamedTuple):
     """Bounds on the pods of each row, column and cell of a grid.
 
+    The top of a row or column is the most pods it may have under its constraint.
+
     Attributes:
         cells: The bounds of the cells.
-        blocked: By column, the number of pods at its top.
+        blocked: By column, the column's top. A column with this number of pods is blocked.
         open: The rows known to be below their top, as a bit set.
         undecided: The rows that may be blocked or open, as a bit set.
         full: The columns whose cells in open rows are full, as a bit set.
@@ -145,15 +150,14 @@ class Demand(NamedTuple):
 
 
 class Grid:
-    """A placement game as a grid, with a row and a column for each domain of two keys.
+    """A simulated placement as a grid over the domains of two topology keys.
 
-    Rows are the domains of one topology key, columns the domains of the other key. A cell has the nodes in both
-    domains.
+    Each domain of one key is a row, and each domain of the other key is a column. A cell has the nodes in both domains.
 
     Attributes:
         work: The number of columns that may still be checked before the result is unknown.
-        at: The cell of each open node class.
-        cells: All cells by global minimum of hosts.
+        at: The cell of each node class that admits the pods.
+        cells: For each possible global minimum on hosts, the bounds on the pods in all cells.
     """
 
     def __init__(self, game: Game, keys: Sequence[_GridKey], at: Mapping[int, Position], *, work: int) -> None:
@@ -175,7 +179,7 @@ class Grid:
         self.cells = self._minima_of_hosts()
 
     def held(self, number: int) -> int:
-        """Return the pods on a node of the node class before placing, as counted by the hosts constraint."""
+        """Return the number of pods on a node of this class that the constraint on hosts counts at the start."""
         return 0 if self._limit is None else self.game.classes[number].held[self._limit.spread] or 0
 
     @cached_property
@@ -184,7 +188,10 @@ class Grid:
         return Counter(column for _, column in self._hosts)
 
     def _minima_of_hosts(self) -> dict[int, _Cells]:
-        """Return the cells of the grid by each reachable minimum count on hosts, the lowest first."""
+        """Return the pod bounds of the grid cells, by the global minimum on hosts.
+
+        Contains every reachable minimum, the lowest first.
+        """
         if self._limit is None:
             return {0: self._cells(0, None)}
         floor = self.game.node_spreads[self._limit.spread].floor
@@ -219,9 +226,10 @@ class Grid:
         return _Cells([*map(_Sums, most)], [*map(_Sums, least)], every if held_anyway else every - min(gaps, default=0))
 
     def between(self, before: Minima, after: Minima) -> Demand:
-        """Return the bounds on new pods for a rise of the minima ``before`` to ``after``.
+        """Return the bounds on new pods if the minima rise from ``before`` to ``after``.
 
-        Each line has at least the lower bound at ``after``, and at most its top at ``before``.
+        Each row and column has at least its lower bound at the global minima ``after``, and at most its upper bound at
+        the minima ``before``.
         """
         low, high, tops = self.cells[after[0]], self.cells[before[0]], self.cols.tops(before[2])
         return Demand(
@@ -237,8 +245,8 @@ class Grid:
     def totals(self, demand: Demand) -> tuple[int, int] | None:
         """Return the fewest and the most pods of any state within the bounds.
 
-        None if no state is within the bounds. Each set of rows is compared with the columns. A column counts on the
-        side with the larger demand.
+        None if no state is within the bounds. Compares each set of rows with all columns. For each column, the stricter
+        bound applies: the bound of the column itself, or the bounds of its cells.
         """
         low, high = _Sums(demand.rows_low), _Sums(demand.rows_high)
         fewest, most = 0, self.wanted

@@ -58,10 +58,11 @@ def pods_to_preempt(
 ) -> int | None:
     """Count the pods to preempt until all pods fit. None if preemption cannot help.
 
-    The number is valid for one order: the simulation's witness, continued on the node with the fewest victims each
-    time. After the preemption all pods fit in every order. Only the requests of lower-priority pods count as free.
-    Constraints still count these pods, and their host ports and volumes stay in use. A positive answer agrees with
-    upstream, and a negative answer may be too strict.
+    The number is valid for one order: the order in ``simulation.witness``, then each remaining pod on the node with the
+    fewest victims. After the preemption all pods fit in every order. Only the requests of lower-priority pods count as
+    free. Constraints still count these pods, and their host ports and volumes stay in use. So kube-scheduler can also
+    preempt whenever this function returns a number, but None may be too strict.
+
     Source: defaultpreemption/default_preemption.go ``PodEligibleToPreemptOthers``, ``SelectVictimsOnNode``.
     """
     if not all(may_preempt(batch.problem.pod) for batch in batches):
@@ -244,9 +245,10 @@ def _fewest(helps: Callable[[int], bool], fewer: int, enough: int) -> None:
 
 
 def _domains(problem: Problem, others: Mapping[str, Sequence[str]]) -> list[_Where]:
-    """Return the domains of hard constraints, those with the fewest nodes first.
+    """Return the domains where a node can be added, those with the fewest nodes first.
 
-    With a single topology key, also return the domains in ``others``. They may have no node yet.
+    They are the domains of the pod's hard constraints, each as a mapping from topology key to label value. With a
+    single key, the configured domains in ``others`` are included, even without a node.
     """
     view = problem.nodes
     keys = dict.fromkeys(

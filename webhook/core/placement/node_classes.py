@@ -59,8 +59,10 @@ class SpreadCounts(Struct, frozen=True):
     """The nodes and pods counted by a spread constraint.
 
     Attributes:
-        counts: The pods by slot.
-        weights: 1 for each counted pod class.
+        column: The domain of each node.
+        nodes: The counted nodes, as a bit set of slots.
+        counts: The number of counted pods by node slot.
+        weights: By pod class, 1 if the constraint counts its pods, else 0.
         enough: Whether there are at least minDomains domains.
     """
 
@@ -107,9 +109,9 @@ class SpreadCounts(Struct, frozen=True):
 
 
 class GameNodes:
-    """The input of a placement game: its nodes, topology keys and constraints.
+    """The input of a simulated placement: the nodes, topology keys and constraints.
 
-    With ``singled``, each node with a leaving pod forms its own class.
+    With ``singled``, each node with deletable pods forms a node class of its own.
     """
 
     def __init__(
@@ -186,7 +188,10 @@ def classes_of(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> list[Node
 
 
 def count_unlike_nodes(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> int:
-    """Count the nodes with their own counts or limits, each perhaps a node class. 0 if the nodes can be pooled."""
+    """Count the nodes with their own pod counts or limits.
+
+    Each of these nodes may need a node class of its own. 0 if the nodes can be pooled.
+    """
     if _pooling(nodes, node_limits) is not None:
         return 0
     return len({slot for values in _sources(nodes, node_limits) for slot in values})
@@ -201,9 +206,10 @@ def _sources(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> list[Counts
 
 
 def _pooling(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> dict[Pods, list[NodeLimits]] | None:
-    """Return the node limits by the pod classes sharing them, as `_sharing` does.
+    """Return the node limits by the set of pod classes sharing them.
 
-    None if the nodes differ in anything besides these limits.
+    None if the nodes cannot be pooled: they differ in more than these limits, or the distribution of pods over the
+    nodes matters.
     """
     if nodes.by_node or nodes.singled or _is_over_full(nodes, node_limits):
         return None
@@ -242,10 +248,10 @@ def _is_over_full(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> bool:
 
 
 def _sharing(node_limits: Sequence[NodeLimits], pod_classes: int) -> dict[Pods, list[NodeLimits]] | None:
-    """Return the node limits by the set of pod classes sharing them.
+    """Group the node limits by the pod classes that share them.
 
-    None if the distribution of the pods over the nodes matters. It does not matter if each node has a number of places
-    for some pod classes, and the other classes are independent of them.
+    None if the distribution of pods over the nodes matters. It does not matter if each limit is a number of pods per
+    node, shared by some pod classes and independent of all others.
     """
     by_class: list[dict[object, NodeLimits]] = [{} for _ in range(pod_classes)]
     for limit in node_limits:
@@ -282,13 +288,14 @@ def _starts(nodes: GameNodes, parts: Sequence[int]) -> list[Pods]:
 def _pool(
     nodes: GameNodes, part: int, sharing: Mapping[Pods, tuple[Sequence[NodeLimits], int]], start: Pods
 ) -> NodeClass:
-    """Merge the nodes of ``part`` into one class: a pool.
+    """Merge the nodes of ``part`` into a single node class: a pool.
 
     Args:
         nodes: The nodes of the game.
-        part: The nodes of the pool, as a set.
-        sharing: By pod classes, their common limits and the nodes with own values.
-        start: The pods on the pool at the start.
+        part: The nodes of the pool, as a bit set.
+        sharing: For each set of pod classes with common limits on a node: these limits, and the nodes with a limit of
+            their own.
+        start: The number of deletable pods in the pool, by pod class.
     """
     check_time()
     first = _first(part)
@@ -392,9 +399,9 @@ def _by_value(part: int, column: Column) -> Iterator[int]:
 
 
 def _by_values(part: int, columns: Sequence[Column]) -> Iterator[int]:
-    """Yield a bit set of nodes for each combination of domains.
+    """Yield a set of nodes for each combination of label values in these columns.
 
-    The order equals repeated calls of `_by_value`. Each node is visited only once, so many columns cost less.
+    The sets are sorted by label values. Each node is visited only once, so many columns cost less.
     """
     alike: dict[tuple[int, ...], list[int]] = {}
     for slot in node_sets.to_slots(part):

@@ -1,4 +1,4 @@
-"""The result of a simulation, and the effort to spend on it."""
+"""The result of a simulation, and limits on its work."""
 
 from enum import StrEnum
 
@@ -46,7 +46,10 @@ class Effort(Struct, frozen=True):
         return self.states * _COLUMNS_PER_STATE
 
     def states_of(self, game: Game) -> int:
-        """The number of states to search in this game. With many node classes each state takes longer."""
+        """Return the most states to search in this game.
+
+        A game with many node classes gets fewer states, because each takes longer to search.
+        """
         return self.states // game.cost
 
 

@@ -26,8 +26,8 @@ class NodeSpread(Struct, frozen=True):
     """A spread constraint with one node per domain (``kubernetes.io/hostname``).
 
     Attributes:
-        weights: 1 for each counted pod class.
-        floor: The lowest count on nodes closed to the pods. None without such nodes.
+        weights: By pod class, 1 if the constraint counts its pods, else 0.
+        floor: The lowest count among the counted nodes where the pods cannot run. None without such nodes.
     """
 
     weights: Pods
@@ -39,11 +39,11 @@ class DomainSpread(Struct, frozen=True):
 
     Attributes:
         key: The number of the topology key.
-        weights: 1 for each counted pod class.
-        base: The pods in each domain at the start, without pods that can be deleted.
-        eligible: The domains that count for the global minimum.
-        counting: By node class, whether its pods count.
-        enough: Whether there are at least minDomains eligible domains.
+        weights: For each pod class, 1 if the constraint counts its pods, else 0.
+        base: The counted pods in each domain at the start, without pods that can be deleted.
+        eligible: The numbers of the domains counted for the global minimum.
+        counting: For each node class, whether the constraint counts pods on its nodes.
+        enough: Whether at least minDomains domains are eligible.
     """
 
     key: int

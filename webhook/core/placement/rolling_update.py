@@ -23,14 +23,14 @@ class RolloutRules(NamedTuple):
     """A rolling update: its old pods, its new pods, and the limits of the strategy.
 
     Attributes:
-        old: The pod class to replace.
-        new: The class of the new pods. Unused with ``turns``.
+        old: The pod class of the pods to delete.
+        new: The pod class of the new pods. Unused with ``turns``.
         replicas: The wanted number of pods.
         surge: maxSurge in pods.
         unavailable: maxUnavailable in pods.
-        turns: For a StatefulSet, the pods to replace in this order, missing pods first. Each node with such a pod is a
-            node class of its own.
-        in_turn: Whether a pod is created only after the pods of earlier turns have a node.
+        turns: For a StatefulSet, its pods in the order of replacement. Missing pods come first. Each node with an old
+            pod forms a node class of its own.
+        in_turn: Whether a pod is created only after all pods earlier in ``turns`` have a node.
 
     Source: deployment/rolling.go ``reconcileNewReplicaSet``, ``reconcileOldReplicaSets``;
         statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``.
@@ -45,9 +45,10 @@ class RolloutRules(NamedTuple):
     in_turn: bool = False
 
     def is_due(self, placed: Pods) -> Counter[int]:
-        """Return how many pods of each class the rollout creates up to this state.
+        """Count the new pods of each class that the rollout has created or may create now.
 
-        The counts include the placed pods.
+        Args:
+            placed: The pods with a node, by pod class.
         """
         gone, made = len(self.turns) - placed[self.old], sum(placed) - placed[self.old]
         return Counter(turn.pod_class for turn in self.turns[: min(gone, made + 1) if self.in_turn else gone])

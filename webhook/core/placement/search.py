@@ -16,9 +16,13 @@ from webhook.core.placement.pod_limits import Pods
 
 
 class _End(Struct, frozen=True):
-    """A final state of an order, and the moves from the start to this state.
+    """A final placement: no pod can be placed or deleted any more.
 
-    ``done`` is whether all pods are placed and all replaced pods are deleted.
+    Attributes:
+        placed: The number of placed pods by class.
+        done: Whether all pods are placed and all replaced pods are deleted.
+        moves: The moves from the start to this placement.
+        state: The pods on every node.
     """
 
     placed: Pods
@@ -28,14 +32,15 @@ class _End(Struct, frozen=True):
 
 
 class SearchResult(Struct, frozen=True):
-    """The possible final states of all scheduling orders.
+    """The result of searching the scheduling orders of a game.
 
     Attributes:
-        ends: All terminal states without duplicates, those with the fewest moves first. Empty unless ``exact``.
-        chances: The probability of each terminal state. Each move places a random waiting pod on a random admitting
+        ends: The final placements of all orders without duplicates, those with the fewest moves first. Empty unless
+            ``exact``.
+        chances: The probability of each final placement. Each move places a random waiting pod on a random admitting
             node.
         exact: Whether every order was searched.
-        states: The number of states visited by the search.
+        states: The number of distinct placements visited by the search.
     """
 
     ends: tuple[_End, ...]
@@ -113,8 +118,8 @@ def _end(game: Game, key: object, reached: Mapping[object, _Reached]) -> _End:
 def worst_skew(game: Game, pod_class: int, ends: Iterable[_End]) -> int | None:
     """Return the worst skew of a pod class over all final states with all pods placed.
 
-    None without such a state. If a constraint counts both revisions, new pods avoid the domains of old pods. They stay
-    there after the old pods are gone.
+    None without such a state. In a rolling update, a constraint can count the old pods too. Then new pods avoid the
+    domains of old pods, and the skew appears when the old pods are gone.
     """
     done = [end for end in ends if end.done]
     every = [counts for end in done for counts in _counts(game, pod_class, end.state)]

@@ -10,7 +10,8 @@ Strategies, the cheapest first:
 1. Closed forms (`closed_forms`): every order places the same number.
 2. Bounds for two crossing keys (`crossing_orders`).
 3. A search of all orders (`search`), up to a number of states.
-4. Samples. An order that gets stuck is a proof. An order that fits proves nothing.
+4. A sample of orders. An order that leaves a pod without a node disproves ``fits``. An order that places all pods
+    disproves only ``does-not-fit``.
 """
 
 from bisect import bisect
@@ -149,7 +150,7 @@ def _sampled(
 ) -> Simulation:
     """Simulate a sample of orders, and combine their results with known bounds.
 
-    The first order packs the pods. The second levels them. The others are random.
+    The first order fills full nodes first. The second order fills empty nodes first. The other orders are random.
     """
     game, known = cluster_game.game, possible_ends(cluster_game.game)
     fewest: int | None = None
@@ -186,7 +187,10 @@ def _sampled(
 
 
 def _order(game: Game, number: int, numbers: Iterator[int]) -> tuple[State, list[Move]]:
-    """Follow one order. Number 0 prefers full nodes and number 1 empty nodes. All other numbers are random orders."""
+    """Simulate placing the pods in one order. Return the final state and the moves.
+
+    Order number 0 prefers full nodes, and number 1 prefers empty nodes. All other orders are random.
+    """
     state, made = game.start, []
     while moves := game.moves(state):
         if number <= _LEVELLING:

@@ -82,7 +82,14 @@ def _selector(workload: Workload, template: PodTemplate) -> LabelSelector | None
 
 
 def _counts_domains(override: str | None, policy: Policy) -> bool:
-    """Whether the configuration lacks domains that decide if a default constraint is hard or soft."""
+    """Whether missing configured domains decide if a default constraint is hard.
+
+    Such a constraint has ``hard_when_domains``, and the configuration lists fewer domains of its key.
+
+    Args:
+        override: The name of the workload's override. None for the general defaults.
+        policy: The configuration.
+    """
     defaults = policy.defaults
     in_force = [*defaults.default_constraints] if override is None else []
     for candidate in defaults.overrides:

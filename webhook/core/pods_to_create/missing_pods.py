@@ -71,7 +71,7 @@ def missing_pods(source: PodSource, replicas: int, within: Context, following: N
         following: The source's next pod, if already known.
 
     Example:
-        ``missing_pods(source, 6, context).simulate(Effort())`` tells whether the missing pods of six fit.
+        ``missing_pods(source, 6, context).simulate(Effort())`` simulates the pods missing to 6 replicas.
     """
     if source.workload.traits.ordered:
         within = _terminated(source, within)
@@ -86,7 +86,8 @@ def missing_pods(source: PodSource, replicas: int, within: Context, following: N
 def all_pods_recreated(source: PodSource, replicas: int, within: Context) -> MissingPods:
     """Return all pods of the workload, in a cluster without its running pods.
 
-    Empty for a StatefulSet: its pods keep their names.
+    Empty for a StatefulSet, because its new pods have the names of the running pods. Also empty if the workload's pods
+    cannot be identified.
     """
     index, own = within.cluster, source.own
     if own is None or source.workload.traits.ordered:

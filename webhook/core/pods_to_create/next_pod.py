@@ -77,11 +77,11 @@ class _SentPod(Struct, frozen=True, kw_only=True):
 
 
 class _AdmittedPod(Struct, frozen=True):
-    """A pod as the scheduler gets it.
+    """A pod after admission, as the scheduler receives it.
 
     Attributes:
         injected: The injected constraints, or the reason for none. None if the policy injects nothing.
-        unknown: See `AdmissionFacts`.
+        unknown: The kinds of objects that the admission plugins need and the index lacks.
     """
 
     pod: Pod
@@ -108,7 +108,9 @@ class NextPod(_AdmittedPod, frozen=True, kw_only=True, dict=True):
 
 
 def next_pod_of(source: PodSource, within: Context, *, posted: bool = True) -> NextPod:
-    """Build the next pod of a source. ``posted`` is false for a pod that has already passed admission.
+    """Build the next pod of a source, as the scheduler gets it.
+
+    ``posted`` is false for a pod that has already passed admission. This pod only gets kube-apiserver's defaults.
 
     Example:
         ``next_pod_of(PodSource(workload=web, template=web.templates[0], namespace="shop"), context).pod``
@@ -120,13 +122,14 @@ def next_pod_of(source: PodSource, within: Context, *, posted: bool = True) -> N
 
 
 def after_admission(template: PodTemplate, namespace: str, within: Context, *, posted: bool = True) -> _AdmittedPod:
-    """Apply admission to a pod.
+    """Return the pod as the scheduler gets it after a create request.
 
     Args:
         template: The pod as sent.
         namespace: The namespace of the request.
         within: The policy and the cluster.
-        posted: False for a pod that has already passed admission.
+        posted: False for a pod that has already passed admission. This pod only gets kube-apiserver's defaults, without
+            admission plugins or injected constraints.
     """
     meta, spec, injected = template.meta, template.pod_spec, None
     policy, index, version = within.policy, within.cluster, within.version
@@ -180,7 +183,7 @@ def sent_pod(source: PodSource, index: ReadOnlyIndex) -> _SentPod:
 
 
 class _Child(NamedTuple):
-    """A pod's name, direct owner and varying labels, as set by its controller."""
+    """A pod's name, direct owner, and labels added by its controller, such as the template hash."""
 
     name: str
     owner: Owner
@@ -268,7 +271,10 @@ def problem_of(pod: Pod, within: Context) -> Problem:
 
 
 def unknown_labels(pod: Pod) -> tuple[str, ...]:
-    """Return the label keys used by the pod's constraints whose values only the controller will know."""
+    """Return the pod's label keys with values still to be chosen by its controller.
+
+    Only keys used by the selectors or matchLabelKeys of the pod's constraints are returned.
+    """
     selected: set[str] = set()
     for constraint in pod.pod_spec.constraints:
         selected.update(constraint.match_label_keys or (), selected_keys(constraint.selector))

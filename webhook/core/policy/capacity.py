@@ -1,6 +1,6 @@
 """Decide whether the cluster can add nodes, and count its domains.
 
-The configuration can add domains to the cluster's. The functions are fast enough for every review, because the node
+The configuration can list more domains of the cluster. The functions are fast enough for every review, because the node
 table caches label keys and their values.
 """
 

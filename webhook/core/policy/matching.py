@@ -19,7 +19,7 @@ class MatchedObject(Struct, frozen=True, kw_only=True):
 
 
 class Match(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The objects of an exemption. Every given field must match."""
+    """Selects the objects of a policy exemption. An object must match every given field."""
 
     namespace: str | None = None
     namespace_selector: Selector = EVERYTHING

@@ -48,7 +48,7 @@ class _MessageDetail(StrEnum):
 
 
 class NamespaceMatch(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The namespaces of a ceiling. Every given field must match."""
+    """Selects namespaces by name and by labels. A namespace must match every given field."""
 
     names: tuple[str, ...] | None = None
     namespace_selector: Selector = EVERYTHING
@@ -62,10 +62,10 @@ class NamespaceCeiling(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Settings for messages: a link, a footer, and the cluster facts that they may name.
+    """Settings for messages: the permitted cluster facts, a link and a footer.
 
-    ``offline`` is true on the command line, whose user has read the cluster. At admission, the author of an object may
-    lack access to other objects, and anyone who reaches the webhook can send a review.
+    Methods take ``offline``: True on the command line, where the user has read access to the cluster. At admission the
+    author of an object may lack access to other objects, and every client of the webhook can send a review.
     """
 
     detail: _MessageDetail = _MessageDetail.OWN_NAMESPACE

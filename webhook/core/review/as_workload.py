@@ -55,10 +55,14 @@ def is_revision(request: AdmissionRequest) -> bool:
 def as_stateful_set(
     request: AdmissionRequest, policy: Policy, index: ReadOnlyIndex | None
 ) -> tuple[AdmissionRequest, ReadObject] | None:
-    """Turn the write of a ControllerRevision into the creation of its StatefulSet. None if no review is needed.
+    """Turn the write of a ControllerRevision into the creation of its StatefulSet.
 
-    Requests of controllers and kube-system accounts need no review, and neither do updates with the same owner and
-    labels. An update that takes a revision from an operator's object always needs a review of its data.
+    Returns None if no review is needed:
+
+    - A write by a controller or a kube-system account.
+    - An update with the same controller and labels.
+
+    An update always needs a review if it removes a custom resource as the revision's controller.
     """
     raw = request.object
     # The values are counted before the metadata are decoded.
@@ -93,10 +97,10 @@ def as_stateful_set(
 
 
 def _needs_no_review(request: AdmissionRequest, meta: ObjectMeta, policy: Policy) -> bool:
-    """Whether this ControllerRevision needs no review.
+    """Whether the write of a ControllerRevision needs no review.
 
-    - An update without changed controller and labels needs none, because the data cannot change.
-    - An update that removes an operator's object as the controller always needs a review.
+    - An update with the same controller and labels needs none, because the data cannot change.
+    - An update that changes the controller always needs a review if the old controller is a custom resource.
     - Any other write of a trusted user needs none, because the owner's template was reviewed.
     """
     old = None if request.old_object is None else read_meta(request.old_object)
@@ -159,11 +163,11 @@ def _changes_template(value: object) -> bool:
 
 
 def _written(value: object, name: str, owner: Owner | None) -> bytes:
-    """Return the StatefulSet with the template of a ControllerRevision.
+    """Return the StatefulSet with the template of a ControllerRevision, as JSON.
 
     Raises:
-        DecodeError: No controller writes such data. Merging it could have unknown effects, because Go's decoder accepts
-            field names in another case, and templates can contain directives.
+        DecodeError: The data differs from all data written by controllers. Merging it could have unknown effects,
+            because Go's decoder accepts field names in another case, and templates can contain directives.
     """
     match value:
         case {"data": {"spec": {"template": {"$patch": "replace", **template}, **beside}, **above}} if not (

@@ -36,7 +36,10 @@ FAULT_KEY = "the rule failed"
 
 
 class Evaluation(Struct, frozen=True):
-    """The findings and missing answers of all rules for an object. ``workload`` is None with a ``decode_error``."""
+    """The findings for an object, and the rules that were not evaluated.
+
+    ``workload`` is None if the object cannot be decoded (``decode_error``).
+    """
 
     workload: Workload | None
     findings: tuple[Finding, ...]
@@ -50,13 +53,16 @@ class Evaluation(Struct, frozen=True):
         return (*self.findings, *self.not_evaluated)
 
     def with_answers(self, answers: Sequence[RuleAnswer]) -> "Evaluation":
-        """Return the evaluation with the answers of more rules."""
+        """Return the evaluation with the findings and unevaluated rules in ``answers`` added."""
         missing = (answer for answer in answers if isinstance(answer, NotEvaluated))
         findings = in_report_order((*self.findings, *(answer for answer in answers if isinstance(answer, Finding))))
         return replace(self, findings=findings, not_evaluated=(*self.not_evaluated, *missing))
 
     def with_fixes(self, tried: Tried) -> "Evaluation":
-        """Return the evaluation with the tested findings, and with the rules that failed in the tests."""
+        """Return the evaluation with the findings of ``tried``, whose fixes were tested.
+
+        Rules that failed in these tests are added to the rules not evaluated.
+        """
         return replace(self, findings=tried.findings, not_evaluated=noted((*self.not_evaluated, *tried.faults)))
 
 
@@ -128,7 +134,10 @@ def with_unanswered_rules(evaluation: Evaluation, policy: Policy, *, costly: boo
 
 
 def evaluation_without_answers(kind: GroupKind, why: Reason, error: Exception | None = None) -> Evaluation:
-    """Return an evaluation without any rule's answer, for an unread object or after an exception."""
+    """Return an evaluation with a finding for each rule, because no rule was evaluated.
+
+    Use this for an undecoded object, or after an exception. Each finding states the reason ``why``.
+    """
     unasked = OFFLINE | (API_RULES if kind in BUILT_IN_KINDS else frozenset())
     missed = (NotEvaluated(rule.id, why, error) for rule in RULES if rule.id not in unasked)
     return Evaluation(None, tuple(_unanswered(each, "spec") for each in missed))

@@ -65,10 +65,11 @@ def examine(
 def _exactly(
     raw: bytes | Mapping[str, object], stated: TypeMeta, context: Context
 ) -> tuple[Evaluation, tuple[str, ...]]:
-    """Evaluate the object as stored by kube-apiserver. Return also kube-apiserver's warnings.
+    """Evaluate the object as stored by kube-apiserver.
 
-    The findings include dropped and unread fields. Fixes that cause other warnings are left out. Without a cluster,
-    only fixes that rename or move fields are tested. With a cluster, all fixes except those of API rules are tested.
+    The second result is kube-apiserver's warnings. The findings also cover fields that kube-apiserver drops or does not
+    read. A fix is left out if the fixed object has new findings that warn. Without a cluster, only fixes that rename or
+    move fields are tested. With a cluster, all fixes are tested except those of API rules.
     """
     kept, strict = read_exactly(raw, stated, context.version)
     given = read_object(kept, stated, context.policy)

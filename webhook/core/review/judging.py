@@ -127,15 +127,15 @@ def excuse_old_findings(
     excuse_unjudged: bool,
     unchanged: bool,
 ) -> tuple[JudgedFinding, ...]:
-    """Lower a denial to a warning if the object before the update had the same finding on deny.
+    """Lower a denial to a warning if the same finding would deny the old object.
 
     Args:
         judged: The findings of the new object.
         old: The evaluation of the old object.
         before: The findings of the old object.
-        excuse_unjudged: Whether a rule without time for the old object excuses its findings too.
-        unchanged: Whether rules see no difference between the objects. A rule that raises on both then does not deny.
-            After a change, the author may have caused the exception.
+        excuse_unjudged: Whether to also lower denials of rules without time for the old object.
+        unchanged: Whether rules see no difference between the objects. Then a rule that raises an exception for both
+            objects does not deny. After a change, the author may have caused the exception.
     """
     unjudged = {each.rule for each in old.not_evaluated if each.reason.kind in _UNJUDGED}
     had = {(each.finding.rule, each.finding.key) for each in before if each.mode is Mode.DENY}

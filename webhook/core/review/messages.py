@@ -1,6 +1,7 @@
-"""Write the texts of a decision: one-line warnings, and denials with a complete first line.
+"""Write the texts of a decision: one-line warnings, and denials.
 
-Text from the object is cut to a maximum length, and control characters are replaced.
+The first line of a denial is complete without the others. Text from the object is cut to a maximum length, and control
+characters are replaced.
 """
 
 from collections.abc import Sequence

@@ -37,7 +37,10 @@ UNREAD = ReadObject(b"", None, _NO_META, limit=TOO_MANY_VALUES)
 
 
 def read_object(raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, policy: Policy) -> ReadObject:
-    """Decode an object. ``stated`` is its type from the request, if the object itself has none."""
+    """Decode an object as the type ``stated``, ignoring the object's own type.
+
+    If ``stated`` is incomplete, the object's own apiVersion and kind are used.
+    """
     try:
         workload = read_workload(raw, policy.workloads, api_version=stated.api_version, kind=stated.kind)
     except DecodeError as error:

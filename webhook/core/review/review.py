@@ -1,8 +1,9 @@
 """The validating webhook: review a request against the policy and the cluster.
 
-    read the object -> evaluate every rule -> set each finding's mode -> excuse the old object's findings -> messages
+    read the object -> evaluate every rule -> set each finding's mode -> lower some denials -> messages
 
-`review` never raises. An object that cannot be decoded results in a finding, not an error.
+In an update, a denial becomes a warning if the old object had the same finding. `review` never raises. An object that
+cannot be decoded results in a finding, not an error.
 """
 
 from collections.abc import Mapping, Sequence
@@ -218,8 +219,8 @@ def _evaluated(given: ReadObject, context: Context) -> Evaluation | None:
 def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Context) -> bool:
     """Whether rules unevaluated for the old object excuse findings of the new object.
 
-    True if neither object is costly, or if the policy allows too large objects. Otherwise an author could use up the
-    time with other objects, and then update a costly object.
+    To excuse a finding is to lower its denial to a warning. True if neither object is costly, or if the policy allows
+    too large objects. Otherwise an author could use up the time with other requests, and then update a costly object.
     """
     ended = any(each.reason.kind is Missing.TOO_COSTLY for each in old.not_evaluated)
     costly = ended or cost_and_limit(before, here)[0] or cost_and_limit(given, here)[0]
@@ -261,7 +262,10 @@ def _clean(evaluation: Evaluation) -> Decision:
 
 
 def _feasibility_note(feasibility: Feasibility | None) -> Mapping[str, str]:
-    """Return the audit annotation with the reason if a dry run is unknown. Users do not see it."""
+    """Return an audit annotation with the reason why a pod's dry run has no result.
+
+    Empty if the dry run has a result. Users do not see the annotation.
+    """
     if feasibility is None or not isinstance(feasibility.answer, NotEvaluated):
         return {}
     return {"feasibility": f"{feasibility.verdict}: {one_line(feasibility.answer.missing)}"}

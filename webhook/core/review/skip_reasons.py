@@ -106,10 +106,11 @@ def _repeats(workload: Workload, declared: tuple[DeclaredTemplate, ...]) -> bool
 
 
 def _repeats_one(template: Template, declared: DeclaredTemplate) -> bool:
-    """Whether the template has the constraints and labels of the declared template. Controllers may have added labels.
+    """Whether the template repeats the declared constraints and labels.
 
-    An added label must not have a key excluded by a constraint, or the pod would not select itself. The labels of
-    ``matchLabelKeys`` must be present, or the constraint would count more pods.
+    A controller may have added other labels, except two kinds. A label key excluded by a constraint's selector may not
+    be added, because the pod would not match its own selector. No key in ``matchLabelKeys`` may be missing, because the
+    constraint would count more pods.
     """
     labels = template.template.labels
     if template.template.pod_spec.constraints != declared.constraints or not declared.labels.items() <= labels.items():

@@ -1,14 +1,14 @@
 """Limits for the size of an object, and the estimated cost of its evaluation.
 
-Each limit is far above real objects. Limits of a template bound lookups per node and counts of pods. With 5,000 nodes
-the largest template takes about 40 ms more than a plain template. Limits of the whole object bound comparisons between
-constraints, up to 5 ms without a cluster.
+Each limit is far above real objects. The limits of a template bound the lookups on nodes and the counts of pods. With
+5,000 nodes the largest template takes about 40 ms more than a plain template. The limits of a whole object bound the
+comparisons between its constraints, up to 5 ms without a cluster.
 
-    cost = cost of the object's text + milliseconds for each template with 5,000 nodes (less with fewer nodes)
+    cost = milliseconds for the object's text + milliseconds for each template with 5,000 nodes (less with fewer nodes)
 
-`bench/field_cost.py` measures the weights of the cost. Each weight is the added time for one more field with the most
-expensive operator, kind and key. On the measuring machine, a review of two correct constraints takes 34 µs without a
-cluster. Weights of the text assume one fault per constraint.
+The cost is a weighted sum of the object's fields. A weight is the time of one more field with the most expensive
+operator, kind and key, measured by `bench/field_cost.py`. On the measuring machine, a review of two correct constraints
+takes 34 µs without a cluster. The weights for the text assume one fault per constraint.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -155,7 +155,10 @@ _OTHER = 0.006  # a volume, for any number of nodes; a label, a port or a contai
 
 
 def is_costly(workload: Workload, nodes: int) -> bool:
-    """Whether evaluating the workload would delay other reviews too much. False for workloads beyond a limit."""
+    """Whether evaluating the workload would delay other reviews too much.
+
+    False if the workload exceeds a limit of `exceeded_constraint_limit`.
+    """
     return weigh(workload, nodes)[0]
 
 

@@ -97,7 +97,10 @@ _RECOUNTING = frozenset(rule.id for rule in RULES if rule.recounts)
 
 
 class _Evaluated(NamedTuple):
-    """All answers about an object, in report order. Each rule without an evaluation appears once."""
+    """The results of all rules for an object.
+
+    Findings are in report order. Each rule without an evaluation has one entry in ``missing``.
+    """
 
     findings: tuple[Finding, ...]
     missing: tuple[NotEvaluated, ...]
@@ -130,7 +133,7 @@ def not_looked_at(limit: Reason) -> tuple[NotEvaluated, ...]:
 
 
 def evaluate_written(written: Written) -> Iterator[RuleAnswer]:
-    """Evaluate the rules about an object as written."""
+    """Evaluate the rules about the whole object, before decoding drops unknown fields."""
     for rule in RULES:
         if rule.ask_written is not None:
             yield from guarded((rule,), rule.ask_written, written)

@@ -44,9 +44,10 @@ class _Skewed(Struct, frozen=True):
 
 
 def has_standing_pods(workload: Workload, *, stand_in: bool) -> bool:
-    """Whether the workload keeps its pods running and evenspread can identify them. Only then their skew matters.
+    """Whether the skew of the workload's running pods is meaningful.
 
-    A single pod only matters as a ``stand_in`` for the pods of an unknown controller.
+    The workload must keep its pods running, and evenspread must be able to identify them. For a single pod, the result
+    is ``stand_in``: whether the pod represents the pods of an unknown controller.
     """
     if workload.is_pod:
         return stand_in
@@ -73,7 +74,12 @@ def own_pods(workload: Workload, within: ScanContext) -> Selector | None:
 def workload_skews(workload: Workload, within: ScanContext, *, stand_in: bool) -> Iterator[ActualSkew]:
     """Yield the skew of each constraint of each template's next pod.
 
-    Yield nothing without standing pods. ``stand_in`` is an argument of `has_standing_pods`.
+    Yield nothing if the workload does not keep pods running, or if its pods cannot be identified.
+
+    Args:
+        workload: The workload.
+        within: The context of the scan.
+        stand_in: Whether a single pod represents the pods of an unknown controller.
     """
     if has_standing_pods(workload, stand_in=stand_in):
         own = own_pods(workload, within)
@@ -118,10 +124,10 @@ def _skewed(next_pod: NextPod, own: Selector | None, running: Counts) -> Iterato
 
 
 def _mine(constraint: Constraint, matching: Counts, next_pod: NextPod, own: Selector, running: Counts) -> Counts:
-    """Return the counts of the workload's own pods among the matching pods.
+    """Count the workload's own pods among the pods that match the constraint.
 
-    Most constraints use the workload's selector, with or without a revision label. Then ``matching`` or ``running`` has
-    the result.
+    Most constraints have the workload's selector, with or without a revision label. Then the result is ``matching``
+    (pods of the constraint) or ``running`` (all pods of the workload), without a query.
     """
     theirs, ours = {*constraint.selector.requirements}, {*own.requirements}
     if not matching or ours <= theirs:

@@ -1,11 +1,11 @@
 """Remember the facts behind each scan, and find the workloads with changed facts.
 
-    scan a workload    `Recording` keeps each query of the index with its answer.
-    an event           `Changes` notes topics: queries with possibly another answer.
-    next scan          `Facts.outdated` repeats these queries, and returns the workloads with another answer.
+    scan a workload    `Recording` keeps each query of the index with its result.
+    an event           `Changes` notes topics: the queries whose result may have changed.
+    next scan          `Facts.outdated` repeats these queries, and returns the workloads with a changed result.
 
-A scan is a function of its object, the policy, the date and the answers of the index. So no list of dependencies is
-kept by hand. Topics may be too wide. They must never be too narrow.
+The result of a scan depends only on its object, the policy, the date and the query results. So the dependencies of a
+scan need no list written by hand. A topic may cover too many queries, but never too few.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -132,7 +132,7 @@ class Recording:
         self.within = replace(within_index(within, self._index), waiting=self._waiting)
 
     def facts(self) -> Iterator[tuple[Hashable, IndexQuestion, object]]:
-        """Yield the key, the query and the answer of each fact read by the scan."""
+        """Yield the key, the query and the query's result for each fact read by the scan."""
         for key, question in self._index.questions.items():
             yield key, question, _kept(question[0], self._index.known[key], self._context)
         for key in self._waiting.asked:
@@ -240,9 +240,8 @@ class Facts:
         """Replace the recorded index queries of a workload.
 
         Returns:
-            Other workloads that hold an outdated result of the same query. Normally empty. Otherwise an event had too
-                few
-            topics.
+            The other workloads with an outdated result of the same query. Normally empty. If not, `topics_of` missed a
+                topic of an event.
         """
         before, used, missed = self._used.get(workload, ()), list[_Fact](), set[ObjectKey]()
         for key, question, answer in recording.facts():

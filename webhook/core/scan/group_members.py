@@ -81,7 +81,7 @@ def group_status(
 
 
 class GroupInput(NamedTuple):
-    """The arguments of `group_status` about a group."""
+    """A group, and the other arguments of `group_status` for this group."""
 
     group: SpreadGroup
     older: Sequence[SpreadGroup]

@@ -111,7 +111,7 @@ class KnownWorkloads:
 
 
 def key_of_object(raw: bytes) -> ObjectKey:
-    """Return the key of an object."""
+    """Return the key of a JSON object, from its namespace, apiVersion, kind and name."""
     stated, meta = stated_type(raw), read_meta(raw)
     return key_of(meta.namespace, stated.api_version or "", stated.kind or "", meta.name)
 

@@ -49,12 +49,12 @@ class FailingZone(Struct, frozen=True, kw_only=True):
 
 
 class ScanContext(Struct, frozen=True, kw_only=True):
-    """The context of a scan at a moment.
+    """The cluster and the policy of a scan, at one moment.
 
     Attributes:
-        waiting: By controller, the Pending pods that are not being deleted, oldest first. A pod without a controller is
-            listed under its own key.
-        zones: The zones. Empty with a single zone, or if nodes or pods are unknown.
+        waiting: The Pending pods of each controller, oldest first, without terminating pods. A pod without a controller
+            is listed under its own key.
+        zones: The cluster's zones. Empty with a single zone, or if nodes or pods are unknown.
     """
 
     context: Context

@@ -1,7 +1,8 @@
 """The results of a scan: of a workload, and of the whole cluster.
 
-Fields of `PublishedSkew`, `PublishedWorkload` and `PublishedScan` go to JSON unchanged, under promised camelCase names.
-Their subclasses add fields that a document omits or formats differently (`webhook/answers/scanned.py`).
+Fields of `PublishedSkew`, `PublishedWorkload` and `PublishedScan` are part of the JSON output, under stable camelCase
+names. Fields of their subclasses are not. The output omits them or formats them differently
+(`webhook/answers/scanned.py`).
 """
 
 from collections.abc import Mapping
@@ -45,7 +46,7 @@ class Published(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PublishedSkew(Published, frozen=True, kw_only=True):
-    """The number of a workload's pods in each domain of a constraint of its next pod."""
+    """A constraint of a workload's next pod, and the number of the workload's pods in each domain."""
 
     topology_key: str
     when_unsatisfiable: str
@@ -146,10 +147,10 @@ class Stranded(Struct, frozen=True):
 
 
 class ZoneLoss(Published, frozen=True, kw_only=True):
-    """Pending pods after the failure of a zone, for a workload or for all together.
+    """The number of Pending pods after the failure of a zone.
 
-    Pods already Pending before the failure are included. The total of ``fewest`` omits workloads with an unknown
-    number.
+    The number is for a workload, or for all workloads together. Pods already Pending before the failure are included.
+    The total of ``fewest`` leaves out workloads with an unknown number.
     """
 
     zone: str
@@ -292,6 +293,6 @@ class PublishedScan(Published, frozen=True, kw_only=True):
 
 
 class ClusterScan(PublishedScan, frozen=True, kw_only=True):
-    """The scan of a whole cluster. The workloads have the order of `worst_first`."""
+    """The scan of a whole cluster. Its workloads are sorted by `worst_first`."""
 
     workloads: tuple[ScannedWorkload, ...] = ()

@@ -47,9 +47,10 @@ def scan_workload(raw: bytes | Mapping[str, object], within: ScanContext) -> Sca
 def scan_object(
     raw: bytes | Mapping[str, object], within: ScanContext, *, as_written: Callable[[str], str] = lambda _path: ""
 ) -> tuple[Examination, ScannedWorkload | None]:
-    """Return the answers of the rules, and the scan if the object has pods. An exception leaves no answers.
+    """Evaluate the rules for an object. Scan the object too, if it has pods.
 
-    ``as_written`` is as in `examine`, and the exceptions are as in `scan_workload`.
+    ``as_written`` is an argument of `examine`. If a rule evaluation raises an exception, the examination is empty, and
+    the scan records the exception. Raises the errors of `scan_workload`.
     """
     stated, meta, failures = stated_type(raw), read_meta(raw), list[ScanFailure]()
     here = within.context

@@ -72,9 +72,10 @@ class _WorkloadLosses:
     def sure_nodes(self) -> int:
         """Return the nodes certain to admit one more pod after any other zone's failure.
 
-        The result is a bit set, 0 if unknown. A zone failure only removes pods and nodes. So a node that admits a pod
-        before the failure normally admits it afterwards. Exceptions are rules that depend on other nodes: hard
-        constraints (injection may also choose others), pod affinity, and volumes assigned by ordinal.
+        The result is a bit set. It is 0 if no node is certain. A zone failure only removes pods and nodes. So a node
+        that admits a pod before the failure normally admits it afterwards. No node is certain if admission depends on
+        other nodes: through hard constraints (also those that injection may add), pod affinity, or volumes assigned by
+        ordinal.
         """
         next_pod = self._next_pod
         claims, problem = self._workload.claims, next_pod.problem

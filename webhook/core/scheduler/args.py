@@ -93,7 +93,9 @@ def decode_args(
 
 
 def _check_type(node: object, at: str, raw: bytes, as_version: KubernetesVersion) -> None:
-    """Reject args with another type. Args without a type pass.
+    """Raise ArgsError if the args have an apiVersion or kind of another type.
+
+    Args without apiVersion and kind pass.
 
     Source: runtime/serializer/json/json.go ``Decode``; config/v1/types.go ``decodeNestedObjects``.
     """

@@ -52,11 +52,13 @@ _NO_CONSTRAINTS, _NO_RESOURCES = CountedConstraints(), FreeResources({}, {}, {})
 
 
 class Problem(Struct, frozen=True):
-    """All facts of the verdict on a pod at some moment. Values per node are by slot.
+    """All facts the scheduler needs to decide about a pod, at one moment.
+
+    Mappings by node have the node's slot as key.
 
     Attributes:
-        nominated: The nodes reserved by preemption for pods of at least this priority. For each node, the problem with
-            these pods on the node.
+        nominated: The nodes with nominated pods of at least this pod's priority. The value is the same problem, with
+            the nominated pods placed there.
         filters: The filters to run, in the order of the release.
         profile: None for a scheduler with its default configuration.
     """
@@ -80,10 +82,10 @@ class Problem(Struct, frozen=True):
 def take(
     index: ReadOnlyIndex, pod: Pod, defaults: SpreadDefaults = SYSTEM_DEFAULTS, profile: SchedulerProfile | None = None
 ) -> Problem:
-    """Copy all facts of the verdict on a pod.
+    """Copy all facts from the index that the scheduler needs to decide about the pod.
 
-    The pod must be the result of `admission_plugins.as_created`. The default constraints of a ``profile`` replace
-    ``defaults``.
+    The pod must be the result of `admission_plugins.as_created`. With a ``profile``, the profile's default constraints
+    replace ``defaults``.
 
     Source: schedule_one.go ``findNodesThatFitPod``, which reads a snapshot of the cache.
     """

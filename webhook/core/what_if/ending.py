@@ -1,4 +1,4 @@
-"""Details of one final state of a simulation: the moves, and explanations of a pod."""
+"""Describe one final placement of a simulation: the moves of pods, and why a pod has no node."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,15 +27,13 @@ class PodMove(Struct, frozen=True, omit_defaults=True):
 
 
 class Ending(Struct, frozen=True, kw_only=True):
-    """An end state of a simulation.
-
-    Explains one pod, before the events and at the end.
+    """A final placement of a simulation, and the verdicts on one pod.
 
     Attributes:
-        moves: The moves of pods up to the end state.
+        moves: The moves of pods up to the final placement.
         workload: The workload of the explained pod.
         before: The verdict on the pod before the events.
-        after: The verdict on the pod at the end.
+        after: The verdict on the pod in the final placement.
         waiting: The name of the explained pod if the pod has no node. Empty if every pod has a node.
         pinned: The nodes allowed by the pod's volumes, if the volumes limit the pod.
     """
@@ -107,7 +105,7 @@ def _after(pod: Pod, made: Sequence[Pod], index: ClusterIndex, within: Context) 
 
 
 def _in_the_rollout(workload: SimulatedWorkload, steps: Sequence[Step], within: Context) -> Explanation:
-    """Explain a new pod after the steps of a rolling update."""
+    """Explain which nodes admit the next new pod after these steps of a rolling update."""
     there, pods = workload.index, [batch.problem.pod for batch in workload.batches]
     slots = there.nodes.view().slots
     held = [Counter(batch.leaving) for batch in workload.batches]

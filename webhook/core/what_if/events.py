@@ -172,7 +172,7 @@ def _nodes(where: LabelledNodes, index: ClusterIndex) -> list[Node]:
 
 
 def _add(where: LabelledNodes, number: int, index: ClusterIndex) -> str:
-    """Add copies of an existing node, preferably of an untainted node."""
+    """Add copies of an existing node, preferably of an untainted and uncordoned node. Return the event in words."""
     there = _nodes(where, index)
     model = min(there, key=lambda node: (bool(node.taints) or bool(node.spec and node.spec.unschedulable), node.name))
     for copy in range(1, number + 1):

@@ -57,7 +57,10 @@ class Forecast(Struct, frozen=True):
 
 
 def forecast(joint: JointVerdict, index: ClusterIndex, within: Context) -> Forecast | None:
-    """Forecast all workloads. None for a rolling update, and for too many pods."""
+    """Forecast the node of each pod of all simulated workloads.
+
+    None for a rolling update, for an unknown placement, without pods, or with too many pods.
+    """
     batches = batches_of(joint.workloads)
     pods, nodes = sum(batch.pods for batch in batches), max(1, len(index.nodes.view()))
     affordable = _MOST_SCORED // (max(1, pods) * nodes)

@@ -81,7 +81,10 @@ def simulate_together(
 
 
 def trials_in(most: int, index: ReadOnlyIndex) -> int:
-    """The number of changes to try. It is lower in large clusters, where trials are slow."""
+    """The number of changes to test, each by a simulation.
+
+    This is ``most`` in a small cluster, and lower in a large cluster with slow simulations.
+    """
     return max(_FEWEST_TRIALS, min(most, _NODES_TRIED // max(1, len(index.nodes.view()))))
 
 

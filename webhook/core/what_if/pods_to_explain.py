@@ -42,10 +42,10 @@ class PodToExplain(Struct, frozen=True, kw_only=True):
         path: The path before ``spec`` in the object.
         notes: Sentences about the origin of the pod.
         exists: Whether the cluster has the pod.
-        unknown: See `AdmissionFacts`.
+        unknown: The kinds of objects that the admission plugins need for the pod and the index lacks.
         refused: Why kube-apiserver rejects this pod or other pods of its workload.
         target: The object of the cluster to edit. None for a manifest.
-        settled: Why there is nothing to explain. Empty otherwise.
+        settled: Why the pod needs no explanation. Empty if it needs one.
         maker: The workload, if it creates its pods from a single template. None if unknown or absent.
     """
 

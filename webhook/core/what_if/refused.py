@@ -45,7 +45,10 @@ def refused(next_pod: NextPod) -> tuple[Refused, ...]:
 
 
 def _refused_as_written(workload: Workload, template: Template, within: Context) -> tuple[Refused, ...]:
-    """Return the errors for the next pod of a template, except errors about objects of the cluster."""
+    """Return kube-apiserver's errors for the next pod of a template.
+
+    Errors that depend on objects of the cluster are not included.
+    """
     errors = refusals(workload, template, within.version)
     if not errors:
         return ()

@@ -1,4 +1,4 @@
-"""Run a simulation: workloads and what-if events in, an answer per event out."""
+"""Simulate the placement of workloads after what-if events. Return a result for each event."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -226,7 +226,10 @@ class Run(Struct, frozen=True, kw_only=True):
         return simulate_together(scaled, self.index, self.effort, self.tick).whole
 
     def _played(self, workloads: Sequence[SimulatedWorkload]) -> JointVerdict:
-        """Simulate all workloads together. If they are too many or undecided, also simulate each alone."""
+        """Simulate all workloads together.
+
+        If there are too many workloads, or the verdict is unknown, also simulate each workload alone.
+        """
         batches = sum(len(workload.batches) for workload in workloads)
         if batches > _TOGETHER and self.targets.everything:
             return simulate_separately(undecided(workloads), self.index, self.effort, self.tick)

@@ -59,7 +59,7 @@ class SuggestedChange(Struct, frozen=True, kw_only=True):
 
 
 class _Trials:
-    """Simulations of a changed workload together with the other workloads."""
+    """Simulates a changed workload together with the other workloads. The number of trials is limited."""
 
     def __init__(self, joint: JointVerdict, end: Ending, within: Context, effort: Effort) -> None:
         self._of, self._within, self._effort = joint, within, effort
@@ -67,7 +67,13 @@ class _Trials:
         self._left = trials_in(_MOST_TRIED, within.cluster)
 
     def fit(self, source: ReplicatedSource | None = None, node: tuple[int, NodeRow] | None = None) -> bool:
-        """Whether all pods fit after replacing the workload's source or one node. False after too many trials."""
+        """Simulate the workload again, with a changed ``source`` or a changed node.
+
+        A source is a pod template with a number of replicas.
+
+        Returns:
+            Whether all pods of the workload fit. False after too many trials.
+        """
         self._left -= 1
         if self._left < 0:
             return False
@@ -227,7 +233,13 @@ def _loosened(changes: Changes, source: ReplicatedSource, end: Ending) -> Sugges
 
 
 class PlacedReplicas(Struct, frozen=True):
-    """The fewest and the most pods of a workload with a node, over all orders."""
+    """How many of a workload's pods get a node, over all orders of placing them.
+
+    Attributes:
+        wanted: The replicas of the workload.
+        fewest: The number of placed pods in the worst order.
+        most: The number of placed pods in the best order.
+    """
 
     wanted: int
     fewest: int

@@ -36,7 +36,7 @@ class SimulatedWorkload(MissingPods, frozen=True, kw_only=True):
     Attributes:
         stem: The start of its pods' names.
         wanted: The number of all its pods.
-        unadmitted: See ``unknown`` of `AdmissionFacts`.
+        unadmitted: Kinds of objects that kube-apiserver's admission needs for the pods, but the index lacks.
         source: The source of the pods. None for `OtherPods`.
     """
 
@@ -86,7 +86,7 @@ def workload_of_other_pods(pods: OtherPods, within: Context) -> SimulatedWorkloa
 
 
 def rebuilt(workload: SimulatedWorkload, within: Context) -> SimulatedWorkload:
-    """Return the workload with its missing pods found again in the cluster of ``within``."""
+    """Return the workload with its missing pods computed anew, for the cluster and policy of ``within``."""
     if workload.source is not None:
         return simulated_workload(workload.source, within, rollout=workload.rollout is not None)
     batches = tuple(replace(batch, problem=problem_of(batch.problem.pod, within)) for batch in workload.batches)

@@ -29,15 +29,15 @@ class EmbeddedKind(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Site(Struct, frozen=True):
-    """A field path of pod templates in a custom resource, or of bare constraints.
+    """A path of pod templates in a custom resource, or of its bare constraints.
 
     Bare constraints are outside any pod template.
 
     Attributes:
-        template: The path of the template from the object. Empty with bare constraints.
+        template: The path of the template from the object. Empty for bare constraints.
         replicas: The path of the replicas. It starts at the list item or map value matched by the last wildcard in
-            ``template``, or at the object without a wildcard.
-        bare_path: The path of the bare constraints.
+            ``template``. Without a wildcard, it starts at the object.
+        bare_path: The path of the bare constraints. Empty with a template.
         labels: The labels added by the operator, as pairs. ``{name}`` in a value is the object's name.
     """
 

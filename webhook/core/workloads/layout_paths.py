@@ -22,7 +22,10 @@ def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, ob
 
 
 def path_matches(path: str, steps: tuple[str, ...]) -> bool:
-    """Whether a path with wildcards covers the field at ``steps``. The step to a list item is ``[0]``."""
+    """Whether a path with wildcards matches the field at ``steps``.
+
+    The steps are field names and list indexes, such as ``[0]``.
+    """
     names = [*_steps(path)]
     return len(names) == len(steps) and all(
         step == name or (many and step.startswith("[") == (name == "[]"))

@@ -24,9 +24,12 @@ def _made(*sites: Site, filled: str = "", inherits: bool = False) -> Layout:
 
 
 def _bare(path: str, labels: _Labels = (), replicas: str | None = None) -> Site:
-    """Return the path and pod facts of constraints outside any pod template.
+    """Return the layout of constraints outside any pod template.
 
-    ``path`` is the mapping with the constraints.
+    Args:
+        path: The path of the mapping with the constraints.
+        labels: The labels that the operator adds to the pods.
+        replicas: The path of the number of pods.
     """
     return Site("", replicas, f"{path}.{CONSTRAINTS}", labels)
 
@@ -231,9 +234,10 @@ def _prometheus_labels(constraint: OperatorConstraint, labels: Mapping[str, str]
 
 
 def _zone_aware(constraint: OperatorConstraint, labels: Mapping[str, str], siblings: SiblingFields) -> SpreadConstraint:
-    """Fill in the selector of a pod if the operator's zoneAwareness is on.
+    """Return the constraint with the pod labels as selector.
 
-    The operator itself chooses the topology key.
+    Only if the operator's zoneAwareness is on, and the selector has no conditions. The operator itself chooses the
+    topology key.
     """
     selector = constraint.selector
     if siblings.zone_awareness is None or has_conditions(selector):

@@ -275,7 +275,7 @@ def _strategy(given: built_in_objects.StrategyFields | None) -> Strategy | None:
 
 
 def _walk(value: object, api_version: str, kind: GroupKind, layout: Layout) -> Workload:
-    """Read a custom resource by its layout. Missing fields are absent."""
+    """Read a custom resource from the field paths in its layout. Fields missing from the object are left empty."""
     meta = _lenient(value_at_layout_path(value, "metadata"), ObjectMeta) or _NO_META
     templates = tuple(_templates(value, layout, meta))
     counts = {template.replicas for template in templates}

@@ -39,11 +39,11 @@ class Refusal(Struct, frozen=True, kw_only=True):
     """An error of kube-apiserver about a future pod of a workload.
 
     Attributes:
-        error: The error, with the pod's paths.
-        path: The path of the cause in the workload.
-        index: The constraint's index. None for other errors.
-        term: The pod affinity term. None for other errors.
-        late: Whether only the pod's creation fails. kube-apiserver accepts the workload, and no other rule reports the
+        error: The error. Its field paths are those of the pod.
+        path: The path of the faulty field in the workload.
+        index: The index of the faulty constraint. None if the error is not about a constraint.
+        term: The faulty pod affinity term. None if the error is not about pod affinity.
+        late: Whether kube-apiserver accepts the workload and refuses only its pods, and no other rule reports the
             cause.
     """
 

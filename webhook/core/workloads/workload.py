@@ -56,13 +56,13 @@ class Workload(Struct, frozen=True, kw_only=True):
     """A pod, or an object with pod templates.
 
     Attributes:
-        traits: The properties of its kind.
+        traits: The properties of the object's kind.
         selector: The object's ``spec.selector``.
         built_in: Whether kube-apiserver validates the templates.
-        suspended: Whether it creates no pods at present.
-        paused: Whether it creates no pods of a new template.
+        suspended: Whether the object creates no pods at present.
+        paused: Whether the object creates no pods of a new template.
         group: The group of ``api_version``. Empty for the core group.
-        late_labels: Label keys added to some pods by the controller, as written in the object.
+        late_labels: Keys of labels that the controller adds to some pods. The object lists these labels.
         first_ordinal: For a StatefulSet, the number in the first pod's name.
         parallel: Whether the pods of a StatefulSet do not wait for each other.
         indexed: Whether each pod of a Job has a completion index.

@@ -42,7 +42,7 @@ class Text(Struct, frozen=True):
     mark: str
 
     def edit(self, first: int, last: int, added: str) -> TextEdit:
-        """Return the edit of the file for a replacement of these characters."""
+        """Return the edit that replaces the characters from ``first`` to before ``last`` with ``added``."""
         start = self.start + len((self.mark + self.text[:first]).encode())
         return TextEdit(start, start + len(self.text[first:last].encode()), added.encode())
 

@@ -110,7 +110,16 @@ def _in_json(text: str, spec: ValuePosition, constraints: Sequence[Mapping[str, 
 def _json_text(
     constraints: Sequence[Mapping[str, object]], margin: str, text: str, spec: ValuePosition, *, spaced: bool
 ) -> str:
-    """The list as JSON. It has several lines if the neighbouring members have."""
+    """Return the constraints as JSON text, formatted like the neighbouring fields.
+
+    Args:
+        constraints: The constraints to write.
+        margin: The whitespace before the first field of the pod spec. The JSON has several lines if it contains a line
+            break.
+        text: The whole document.
+        spec: The position of the pod spec in ``text``.
+        spaced: Whether JSON on one line has spaces after ``,`` and ``:``.
+    """
     if "\n" not in margin:
         return json.dumps(constraints, separators=(", ", ": ") if spaced else (",", ":"))
     line = text.rfind("\n", 0, spec.start) + 1

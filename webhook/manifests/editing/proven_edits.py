@@ -33,9 +33,9 @@ class ObjectChange(Struct, frozen=True):
 
 
 def proven(file: File, content: Content, changes: Sequence[ObjectChange]) -> list[ObjectChange]:
-    """Return the changes with the intended result in the file.
+    """Return the changes whose edits have the intended result in the file.
 
-    Empty if the changes work in turn but not together.
+    Empty if the remaining changes work in separate tests but not together.
     """
     kept = _holding(file, content, changes)
     return kept if len(kept) == len(changes) or _holds(file, content, kept) else []
@@ -63,7 +63,7 @@ def value_of(manifest: Manifest) -> Json:
 def _holding(file: File, content: Content, changes: Sequence[ObjectChange]) -> list[ObjectChange]:
     """Return the changes confirmed by rereading the edited text.
 
-    If all changes together fail, each half is tested separately. So few readings find a wrong change.
+    If all changes together fail, each half is tested separately. So a wrong change is found with few rereads.
     """
     if not changes or _holds(file, content, changes):
         return [*changes]

@@ -164,7 +164,7 @@ def _in_mapping(
 
 
 def _goes(before: Json, after: Json) -> bool:
-    """Whether the whole value is removed, or all items of the list."""
+    """Whether an edit removes the whole value, or removes every item of a list."""
     return after is GONE or (isinstance(after, list) and bool(before) and all(item is GONE for item in after))
 
 
@@ -222,7 +222,10 @@ def _member(members: Mapping[str, _Member], name: str) -> _Member:
 
 
 def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition) -> None:
-    """Raise UneditableError for a shared value. Also for a value with an anchor, a tag or a block scalar."""
+    """Raise UneditableError for a value that cannot be edited alone.
+
+    Such a value comes from an alias or a merge key, or has an anchor, a tag or a block scalar.
+    """
     if not (parent.start <= key.start and key.end <= node.start and node.end <= parent.end):
         raise UneditableError("the value comes from an alias or a merge key")
     for place in (parent, node):
@@ -327,7 +330,10 @@ def _check_no_comment(text: str) -> None:
 
 
 def _whole_lines(text: str, end: int) -> int:
-    """Return the position of the next line. Raises UneditableError if text precedes it, except a comment."""
+    """Return the start of the line after the position ``end``.
+
+    Raises UneditableError if the line has text after ``end`` other than a comment.
+    """
     rest = re.compile(r"[ \t]*(?:[ \t]#[^\n]*)?\r?(?:\n|$)").match(text, end)
     if rest is None:
         raise UneditableError("the line contains other text")
@@ -358,7 +364,10 @@ def _in_list(page: Text, node: ValuePosition, before: Sequence[Json], after: Seq
 
 
 def _dash(page: Text, item: ValuePosition) -> int:
-    """The position of an item's hyphen. It must begin its line."""
+    """Return the position of a list item's hyphen.
+
+    Raises UneditableError unless the hyphen is the first character of its line, apart from spaces.
+    """
     dash = page.text.rfind("-", 0, item.start)
     line = page.text.rfind("\n", 0, dash) + 1
     if dash < 0 or page.text[dash + 1 : item.start].strip(" ") or page.text[line:dash].strip(" "):

@@ -129,9 +129,10 @@ def _parsed(given: bytes | Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def _held(value: Json, steps: tuple[str, ...], below: str) -> Iterator[tuple[str, ...]]:
-    """Yield the path of each string with constraints in it.
+    """Yield the path of each string with constraints in a value.
 
-    With ``below``, also yield the path of each constraint list under a field with ``below`` in its name.
+    ``steps`` is the path of the value itself. With ``below``, also yield the path of each constraint list under a field
+    with ``below`` in its name.
     """
     if isinstance(value, str):
         if in_text(value):

@@ -34,7 +34,7 @@ class InputFault(Struct, frozen=True, kw_only=True):
         line: From 1. 0 if unknown.
         column: From 1. 0 if unknown.
         fatal: False for a note: nothing was lost.
-        foreign: Whether the text never claimed to be a Kubernetes object.
+        foreign: Whether the input seems to be no Kubernetes object, for example without apiVersion and kind.
     """
 
     file: str
@@ -45,7 +45,7 @@ class InputFault(Struct, frozen=True, kw_only=True):
     foreign: bool = False
 
     def __str__(self) -> str:
-        """In the form of compilers' messages: ``FILE:LINE:COLUMN: message``."""
+        """Return the fault like a compiler's message: ``FILE:LINE:COLUMN: message``."""
         place = f":{self.line}:{self.column}" if self.line else ""
         return f"{one_line(self.file)}{place}: {one_line(self.message, 400)}"
 
@@ -86,7 +86,10 @@ class InputDocument(Struct, frozen=True, kw_only=True):
         return len((above[0] if above else b"").decode("utf-8", "replace")) + len(rest) - len(rest.lstrip())
 
     def place(self, index: int | None) -> tuple[int, int]:
-        """Line and column (from 1) in the file of the document's character with this index."""
+        """Return the line and the column in the file, both from 1, of a character.
+
+        ``index`` is the character's index in this document. None means the first character.
+        """
         before = self.text.decode("utf-8", "replace").removeprefix("\ufeff")[: index or 0]
         start = before.rfind("\n") + 1
         line = before.count("\n")
@@ -167,7 +170,10 @@ def _json_or_yaml(whole: InputDocument) -> Iterator[InputDocument | InputFault]:
 
 
 def _end_of_json(text: memoryview) -> tuple[int, str]:
-    """The length of the JSON value at the start with trailing white space, or the index and text of a fault."""
+    """Return the length of the JSON value at the start, with trailing white space.
+
+    The text is empty for valid JSON. For invalid JSON, return the index and the text of the fault instead.
+    """
     try:
         decoder_of(msgspec.Raw).decode(text)
     except RecursionError:

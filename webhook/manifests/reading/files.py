@@ -66,10 +66,10 @@ def leads_out(path: str, top: str = "") -> bool:
 
 
 def _by_links(path: str, top: str) -> tuple[bool, bool]:
-    """Whether a link is on the path, and whether the link leaves both folders.
+    """Whether the path follows a symbolic link, and whether the link leads out.
 
-    The folders are the working folder and ``top``. Symbolic links in other folders are ignored. A link replaced during
-    the run goes unnoticed.
+    Only links in the working folder or in ``top`` count. A link leads out if its target is outside both folders. A link
+    replaced during the run goes unnoticed.
     """
     folders = tuple(map(Path, map(os.path.realpath, (".", top))))
     # Not normalised: `link/..` is above the link's target.
@@ -91,7 +91,7 @@ def read_files(
     Args:
         paths: Files, directories, patterns, or ``-``.
         ignore: Patterns. A file or directory is left out if its path or name matches.
-        unpack: Read through gzip.
+        unpack: Decompress gzip files.
     """
     patterns = tuple(ignore)
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""Read kustomizations: patched files, inline patches, and if builds are local.
+"""Read kustomizations: patched files, inline patches, and local or remote builds.
 
 Source: kustomize api/types/kustomization.go ``Kustomization``; api/loader/fileloader.go ``IsRemoteFile``; RFC 6901
     (pointers) and 6902 (operations).
@@ -129,9 +129,9 @@ def _dicts(value: Mapping[str, Json], name: str) -> Iterator[Mapping[str, Json]]
 
 
 def _entries(value: Mapping[str, Json]) -> Iterator[str]:
-    """Yield every path among the entries of a kustomization.
+    """Yield every path listed in a kustomization.
 
-    Entries with several lines are inline text, and are skipped.
+    List items with several lines are inline YAML, not paths, so they are skipped.
     """
     for name in _ENTRIES:
         yield from (entry for entry in _list(value, name) if isinstance(entry, str) and "\n" not in entry)
@@ -164,7 +164,10 @@ def is_kustomization(name: str) -> bool:
 
 
 def inline_patches(file: File) -> Iterator[tuple[Manifest | InputFault, TypeMeta | None]]:
-    """Each patch in the text of a kustomization, at its place in the file, with the type of its target if stated."""
+    """Yield each inline patch of a kustomization and the type of its target object.
+
+    The patch is a manifest with its position in the file. The type is None if the kustomization does not state it.
+    """
     if not is_kustomization(file.name) or not any(field.encode() in file.data for field in _FIELDS):
         return
     try:
@@ -188,9 +191,9 @@ def inline_patches(file: File) -> Iterator[tuple[Manifest | InputFault, TypeMeta
 
 
 def _alone(text: str, node: ValuePosition, value: str) -> str:
-    """Return the file's text up to the end of a scalar, blanked before the scalar.
+    """Return the file's text up to a scalar's end, blanked before the scalar.
 
-    So positions in the scalar equal positions in the file. Empty if the scalar is written with escapes.
+    The blanks keep positions in the scalar equal to positions in the file. Empty if the scalar contains YAML escapes.
     """
     start, end = node.start, node.end
     if text[start : start + 1] in {"|", ">"}:

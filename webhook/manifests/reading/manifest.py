@@ -57,14 +57,14 @@ _SNAPSHOT_HEADER = "Snapshot"
 
 
 class FieldPosition(Struct, frozen=True, kw_only=True):
-    """The position of a field.
+    """The position of a field in a file, for error messages.
 
     Attributes:
-        line: From 1.
-        column: From 1.
-        text: The part of the line inside the document.
+        line: The line number, from 1.
+        column: The column number, from 1.
+        text: The text of this line, without characters outside the YAML or JSON document.
         caret: The index of the field's first character in ``text``.
-        width: The field's number of characters.
+        width: The number of characters to underline, at least 1.
     """
 
     line: int
@@ -166,7 +166,7 @@ def read_manifests(  # noqa: PLR0913 one parameter a choice
         data: The file's bytes.
         duplicates: Report duplicate keys in JSON too. This takes longer than reading the JSON.
         having: Skip documents without any of these words.
-        values: After the note about a file of a chart's values, yield the values as an object of kind `VALUES_KIND`.
+        values: Also yield the content of a Helm values file, as an object of kind `VALUES_KIND`.
         is_patch: Read objects without apiVersion, as kustomize reads its patches.
     """
     for piece in split(file, data):
@@ -217,7 +217,10 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
 
 
 def _values(document: InputDocument, value: Json, *, is_asked: bool) -> Iterator[Manifest]:
-    """Yield a Helm values file as one manifest, if its text may contain constraints under any key."""
+    """Yield a Helm values file as one manifest, if its text may contain constraints.
+
+    Yield nothing unless ``is_asked``: the caller wants values files.
+    """
     if is_asked and isinstance(value, dict) and may_hold_constraints(document.text):
         head = _Head("", VALUES_KIND, {"name": PurePath(document.file).name})
         value = {**value, "apiVersion": "", "kind": VALUES_KIND}

@@ -1,7 +1,7 @@
-"""Classify files without manifests.
+"""Recognise files that are not manifests, such as Helm values.
 
-Return the file's type, or whether a chart's templates use a value. The command line prints a note for each of these
-files.
+The command line skips these files with a note. For Helm values, also find out whether a template of the chart uses a
+field.
 """
 
 import re
@@ -82,9 +82,9 @@ def in_text(text: str) -> bool:
 
 
 def passed_constraints(value: Json) -> str:
-    """Return the end of a note about a skipped YAML value with unchecked constraints.
+    """Return the end of the note about a skipped file with unchecked constraints.
 
-    Empty for a value without constraints.
+    Empty for a file without constraints.
     """
     return f"; its {CONSTRAINTS} were not checked" if _has_constraints(value) else ""
 
@@ -108,7 +108,7 @@ def _is_text(value: Json) -> bool:
 
 
 def _has_constraints(value: Json) -> bool:
-    """Whether there are constraints anywhere in the value, texts included."""
+    """Whether constraints occur anywhere in a YAML value, including strings and the paths of JSON patches."""
     if isinstance(value, dict):
         path = value.get("path")
         is_pointed_at = isinstance(path, str) and CONSTRAINTS in path.split("/")
@@ -119,7 +119,10 @@ def _has_constraints(value: Json) -> bool:
 
 
 def chart_reads(values_file: str, name: str) -> bool:
-    """Whether the chart around a values file, or a chart inside it, has a template with this name as a word."""
+    """Whether a template of the values file's Helm chart contains this name as a word.
+
+    Templates of charts inside that chart count too.
+    """
     chart = next((parent for parent in Path(values_file).absolute().parents if (parent / _CHART).is_file()), None)
     return chart is not None and name in _words(chart)
 

@@ -1,8 +1,8 @@
-"""Find API paths in the text. Positions are computed only for reported fields.
+"""Find the position of an API path in the text of a manifest.
 
-A tree of the document is built from the same events as its value. A path such as
-``spec.template.spec.topologySpreadConstraints[0].maxSkew`` is followed through the text. A missing field is reported at
-its deepest existing parent.
+A path is for example ``spec.template.spec.topologySpreadConstraints[0].maxSkew``. The YAML or JSON text is first parsed
+into a tree of positions (`ValuePosition`). `find` then follows the path through the tree. A missing field has the
+position of its deepest existing parent. Positions are computed only for reported fields.
 """
 
 import json
@@ -201,7 +201,7 @@ def json_tree(text: str) -> ValuePosition:
 
 
 def json_duplicates(text: str) -> list[tuple[str, int]]:
-    """Duplicate keys of one object, each with the index of the later one."""
+    """Find keys that are repeated in one object. Return each key with the index of its repetition."""
     twice = False
 
     def pairs(items: list[tuple[str, object]]) -> dict[str, object]:

@@ -1,4 +1,4 @@
 """Review processes for objects too costly to review in the server process.
 
-The modules have the pool of processes, a process, and the messages between both.
+The modules define the pool of review processes, a single review process, and the messages between pool and process.
 """

@@ -9,8 +9,9 @@
     Answers                    ->
                                <-       Decision, or the Exception raised by the review, a bug
 
-The questions are `IndexQuestion` values, to be answered from a single moment if possible. Each message is a pickle
-after its length. Both ends are this program. User input arrives as bytes, as in a review.
+The questions are `IndexQuestion` values. If possible, all questions are answered from the same version of the index.
+Each message is a pickle after its length. Server and process run the same program. User input arrives as bytes, as in a
+review.
 """
 
 import pickle

@@ -231,10 +231,11 @@ class _Process:
 async def answers_to(cluster: ReadOnlyIndex, questions: Sequence[IndexQuestion]) -> tuple[int, list[object]]:
     """Answer queries on the cluster index in small batches.
 
-    Other requests run between the batches, since an object may query each namespace.
+    Other requests run between the batches, because the review of an object may need a query for each namespace.
 
     Returns:
-        The index revision of the answers, or `SEVERAL_REVISIONS`, and the answers.
+        The revision of the index at the answers, and the answers. If the revision changed between batches, it is
+            `SEVERAL_REVISIONS`.
     """
     answers, revisions = list[object](), set[int]()
     for start in range(0, len(questions), _QUESTIONS):

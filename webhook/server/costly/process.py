@@ -47,7 +47,10 @@ _LONGEST_SECONDS = 5
 
 
 class ServerLink:
-    """The connection to the server. It answers queries of the cluster (`core.index.remote_index.IndexClient`)."""
+    """The connection from a review process to the server.
+
+    The review process sends its queries of the index through it, as an `IndexClient` (`core.index.remote_index`).
+    """
 
     def __init__(self, connected: socket.socket, stream: BinaryIO) -> None:
         self._socket, self._stream = connected, stream
@@ -95,7 +98,7 @@ def decide(job: ReviewJob, server: ServerLink) -> Decision:
 
 
 def work(server: ServerLink) -> None:
-    """Evaluate the server's jobs until it has gone."""
+    """Evaluate jobs from the server in this process, until the connection to the server ends."""
     with contextlib.suppress(EOFError, ConnectionError):
         server.send(Ready())
         while True:

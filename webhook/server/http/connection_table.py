@@ -174,7 +174,10 @@ class ConnectionTable:
             self._remember(connection.source)
 
     def grown(self, connection: TrackedConnection) -> None:
-        """Count a connection with large buffers. Beyond the limit, end such a connection of the largest source."""
+        """Count a connection that now has large buffers.
+
+        Above the limit of such connections, close one of them, from the client address with the most.
+        """
         self._bulky[connection] = None
         if len(self._bulky) <= MAX_BULKY:
             return
@@ -188,7 +191,7 @@ class ConnectionTable:
         )
 
     def knows(self, name: str) -> bool:
-        """Whether the source has sent a valid request."""
+        """Whether the source ``name`` has sent a valid request. A source is an address or an IPv6 /64."""
         source = self._sources.get(name)
         return source is not None and source.proven
 
@@ -247,9 +250,10 @@ class ConnectionTable:
             self._wake()
 
     def drained(self, much: int) -> bool:
-        """Whether unused memory should go back to the system: no body is held, and ``much`` bytes were used.
+        """Whether to return unused memory to the system.
 
-        If so, the count of used bytes restarts.
+        True if no request body is in memory and at least ``much`` bytes were used since the last True. Restarts the
+        count of used bytes if true.
         """
         if self.held_bytes or self._most_held + self._left * _CONNECTION_BYTES < much:
             return False
@@ -280,9 +284,10 @@ class ConnectionTable:
         return nlargest(3, (source for source in self._sources.values() if source.proven is proven), key=len)
 
     def _heaviest(self, mine: _SourceConnections, size: int) -> _SourceConnections | None:
-        """Return the source with the most memory, if it has to give way to ``mine``. Otherwise None.
+        """Return the source whose body memory ``mine`` may take. None if there is none.
 
-        It gives way if it would still hold more than ``mine``, or if it is a stranger and ``mine`` is known.
+        Only the source with the most memory is considered. ``mine`` may take the memory if the other source would still
+        hold more than ``mine``. It may also take the memory if only ``mine`` has sent a valid request.
         """
         strangers = self._strangers_held + (0 if mine.proven else size)
         proven = strangers <= self._budget // 8

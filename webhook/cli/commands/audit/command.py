@@ -116,7 +116,10 @@ def _audit_fleet(
 
 
 def _audited(cluster: ClusterInput, progress: Progress) -> ClusterAudit:
-    """Audit a cluster of the fleet. An unreadable cluster costs only its own results, and is named on stderr."""
+    """Audit one of several clusters.
+
+    If the cluster cannot be read, its error is printed on stderr, and the other clusters are still audited.
+    """
     try:
         frame, content = cluster.open()
         result = _examined(frame, content, progress)

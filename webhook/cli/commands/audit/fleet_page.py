@@ -130,7 +130,7 @@ def _findings(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[str
 
 
 def _gaps(fleet: Fleet, names: dict[str, str], paint: Paint, *, verbose: bool) -> Iterator[str]:
-    """Yield the rules without an evaluation, once for all clusters with the same line."""
+    """Yield a line for each rule that was not evaluated. Clusters with equal lines share a line."""
     lines = defaultdict[str, list[str]](list)
     for audit in fleet.audits:
         for line in gap_lines(audit.result, verbose=verbose) if audit.result is not None else ():

@@ -40,8 +40,8 @@ class ClusterInput(Struct, frozen=True, kw_only=True):
 def settings_options(command: Callable[..., object]) -> Callable[..., object]:
     """Add `review_options`, and `cluster_options` with a repeatable --context.
 
-    The command gets ``contexts``, and ``settings`` for the frame and selection of a context: each live cluster has a
-    policy of its own.
+    The command gets ``contexts`` and the function ``settings``. ``settings(context)`` returns the frame and the cluster
+    selection of a context, because each live cluster has a policy of its own.
     """
     settings_of = cluster_options(review_options(_settings, _NAMESPACE_HELP), repeatable=True)
 
@@ -119,7 +119,10 @@ def _alone(file: File | InputFault) -> Iterator[tuple[str, Content]]:
 
 
 def _opened(frame: Frame, name: str, content: Content) -> tuple[Frame, Content]:
-    """Return the content of files. A cluster with a name must be a snapshot."""
+    """Return the files of a cluster, with its frame.
+
+    Raises CommandError for a cluster with a ``name`` if a file is unreadable or is not a snapshot.
+    """
     for file in content if name else ():
         if isinstance(file, InputFault):
             raise CommandError(str(file), Exit.UNREADABLE)

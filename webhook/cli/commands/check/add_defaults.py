@@ -313,7 +313,10 @@ def _findings(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> 
 
 
 def _uncertain_pods(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> int:
-    """Return the number of the workload's pods if only its hard constraints may keep a pod from fitting. Else 0."""
+    """Return the number of pods, if hard constraints may leave a pod Pending.
+
+    Return 0 if every order places all pods, or if some order leaves a pod Pending even without hard constraints.
+    """
     workload = read_workload(value, frame.policy.workloads, api_version=manifest.api_version, kind=manifest.kind)
     if workload is None or frame.index is None:
         return 0

@@ -1,4 +1,7 @@
-"""Judge the dry run: whether the webhook reviews writes, or the API server refuses or admits them without it."""
+"""Diagnose how the API server treats writes, from a dry run of a test Deployment.
+
+The webhook reviewed it, or the API server refused or admitted it without a review.
+"""
 
 from collections.abc import Iterator
 from enum import StrEnum

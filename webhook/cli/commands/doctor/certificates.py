@@ -38,7 +38,7 @@ def _untrusted(facts: InstallationFacts) -> str:
 
 
 def _bundles(facts: InstallationFacts) -> Iterator[Diagnosis]:
-    """Yield a line for each webhook: whether its caBundle is the signing CA."""
+    """Yield a line for each webhook: whether the webhook's caBundle has the CA of the served certificate."""
     signing = _signing(facts)
     for title, webhook in configured(facts):
         where = f"{title}, {at(webhook, 'name')}"

@@ -77,7 +77,10 @@ def doctor(*, selection: ClusterSelection, namespace: str, output: str) -> None:
 
 
 def _render(diagnoses: Sequence[Diagnosis], outcome: WriteOutcome, *, color: bool) -> Iterator[str]:
-    """Render each diagnosis with its reason and commands. The last line has the totals and the treatment of writes."""
+    """Render each diagnosis with its reason and commands.
+
+    The last line has the totals, and whether the API server's writes are reviewed, unreviewed or refused.
+    """
     paint = Paint(color=color)
     width = max(len(diagnosis.check) for diagnosis in diagnoses)
     for diagnosis in diagnoses:

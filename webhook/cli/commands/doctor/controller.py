@@ -1,4 +1,4 @@
-"""Judge the health of all pods, and the controller's Deployment and leader."""
+"""Check the controller's Deployment and leader, and the health of all webhook and controller pods."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -69,9 +69,9 @@ def helm_upgrade(facts: InstallationFacts, *values: str) -> str:
 
 
 def unanswered(facts: InstallationFacts) -> str:
-    """Return a sentence about writes during a webhook outage, by failurePolicy.
+    """Describe the effect of failurePolicy while the webhook does not answer.
 
-    The sentence is a condition, so the sentence is also true without an outage.
+    The sentence starts with "While", so it is also true if the webhook answers.
     """
     policies = {str(webhook.get("failurePolicy", "Fail")) for _, webhook in configured(facts)}
     if policies == {"Ignore"}:

@@ -1,6 +1,7 @@
-"""Create a Deployment by dry run, to find out whether the API server has writes reviewed. Nothing is stored.
+"""Create a Deployment by dry run, to test whether the webhook reviews writes.
 
-The Deployment breaks the rule `selector-not-self`, so a review brings a warning unless the policy turns it off.
+The API server stores nothing. The Deployment breaks the rule `selector-not-self`. So the webhook's review returns a
+warning, unless the policy turns the rule off.
 """
 
 import re

@@ -29,9 +29,10 @@ def items(objects: Read[tuple[Object, ...]]) -> tuple[Object, ...]:
 
 
 class Replica(Struct, frozen=True, kw_only=True):
-    """A pod's answers on its health port: status and lines of /readyz, and metrics. Absent metrics are None.
+    """A pod's answers on its health port: status and lines of /readyz, and metrics.
 
-    ``begins`` and ``ends`` are the certificate's, in seconds since 1970. ``dry_runs`` counts reviews of dry runs.
+    The fields after ``readyz`` are metrics, and None if absent. ``begins`` and ``ends`` are the certificate's validity,
+    in seconds since 1970. ``dry_runs`` is the number of reviews of dry-run requests.
     """
 
     name: str

@@ -118,7 +118,7 @@ class _FactReader:
         return next((deployment for deployment, chart in charts if chart.startswith("evenspread-")), None)
 
     def around(self, facts: InstallationFacts, today: str) -> InstallationFacts:
-        """Add all facts about the Service, the controller and the objects they name."""
+        """Add all facts about the Service, the controller, and the objects named in these two."""
         namespace, name = facts.namespace, facts.service_name
         core = f"/api/v1/namespaces/{namespace}"
         service, config_map = self._get(f"{core}/services/{name}"), self._get(f"{core}/configmaps/{name}")
@@ -159,7 +159,7 @@ class _FactReader:
         return self._with_dry_run(read, core)
 
     def _with_dry_run(self, facts: InstallationFacts, core: str) -> InstallationFacts:
-        """The facts with the result of the dry run."""
+        """Return the facts with the result of a dry-run request, and whether the webhook counted this request."""
         dry_run = DryRunRequest(self._server, facts).send(self._get)
         unwarned = dry_run.status and not dry_run.warned and dry_run.status < HTTPStatus.BAD_REQUEST
         before = [replica.dry_runs for replica in facts.replicas]
@@ -238,7 +238,7 @@ class _FactReader:
         )
 
     def _get(self, path: str) -> Read[Object | None]:
-        """One object. None if it does not exist."""
+        """Get the object at an API path. None if it does not exist."""
         answer = self._request(path)
         if answer.status == HTTPStatus.NOT_FOUND:
             return None

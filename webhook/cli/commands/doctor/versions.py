@@ -78,7 +78,7 @@ def report_api(facts: InstallationFacts) -> ReportApi | None:
 
 
 def reports(facts: InstallationFacts) -> Iterator[Diagnosis]:
-    """Yield the line about the resource for the controller's reports."""
+    """Yield a diagnosis: whether the API server has a resource to store the controller's reports."""
     where = "API server"
     if isinstance(facts.report_apis, Unread):
         yield unknown("reports", where, facts.report_apis, "whether the cluster can store reports")

@@ -1,1 +1,1 @@
-"""``evenspread explain``: the question, its answer, and the pages."""
+"""The command ``evenspread explain``: its options, and the output for a pod and for all pending pods."""

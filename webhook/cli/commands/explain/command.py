@@ -118,7 +118,7 @@ def _answer(question: PodToExplain, known: ClusterSource, within: Context, optio
 
 
 def _file_questions(files: Sequence[str], known: ClusterSource, within: Context) -> tuple[list[PodToExplain], bool]:
-    """The questions about files, and whether a part of the input was unreadable."""
+    """Return the pods of the files to explain, and whether a part of the input was unreadable."""
     run, questions = CheckRun(), list[PodToExplain]()
     for manifest in run.manifests(read_files(files, unpack=True), duplicates=False):
         try:
@@ -135,9 +135,10 @@ def _file_questions(files: Sequence[str], known: ClusterSource, within: Context)
 def _cluster_questions(
     named: NamedObject, known: ClusterSource, within: Context, *, guessed: bool
 ) -> Iterator[PodToExplain]:
-    """Yield the questions about an object: a pod itself, a workload's oldest Pending pod, or its next pod.
+    """Yield the pods to explain for an object.
 
-    Raises CommandError if the object does not exist.
+    For a Pod, this is the Pod itself. For a workload, it is the oldest Pending pod, or else the next pod. Raises
+    CommandError if the object does not exist.
     """
     index = known.index
     if named.kind == "Pod":

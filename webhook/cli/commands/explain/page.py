@@ -237,7 +237,7 @@ def _alike(first: Status | None, members: int, explanation: Explanation) -> Iter
 
 
 def _names(explanation: Explanation, members: int) -> str:
-    """Return the names of these nodes for one line. Names beyond the line's width are only counted."""
+    """Return the names of the nodes in ``members``, shortened to one line. Further nodes are only counted."""
     total, shown, room = members.bit_count(), list[str](), WIDTH - _COUNT - len(" and 99,999 more")
     for full_name in explanation.verdict.nodes.names_of(members):
         name = one_line(full_name, _NAME)
@@ -249,7 +249,10 @@ def _names(explanation: Explanation, members: int) -> str:
 
 
 def _fixes(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
-    """Yield the fixes with the command for the first, then changes of the cluster."""
+    """Yield the lines about fixes of the pod, and about changes of the cluster.
+
+    After the fixes, the command for the first fix follows, or the object to edit.
+    """
     explanation = answer.explanation
     lines = [
         (one_line(explanation.in_words(fix), 200), fix.nodes, all_pods.text if all_pods else "")

@@ -1,6 +1,6 @@
-"""Complete label keys while typing: of nodes, and of a workload's own pods.
+"""Complete the label keys of nodes and of a workload's own pods while typing.
 
-The text is incomplete here, so the fields around the cursor come from its lines and their indentation.
+A YAML parser cannot read an unfinished document. So the fields around the cursor are found by lines and indentation.
 """
 
 import re
@@ -25,7 +25,7 @@ _OF_NODES = frozenset({"nodeSelectorTerms", "preference"})
 
 
 class Suggestion(Struct, frozen=True):
-    """A text for the word at the cursor, with its meaning."""
+    """A suggested completion of the word at the cursor, and a short description of it for the editor."""
 
     text: str
     detail: str
@@ -49,7 +49,10 @@ def complete(file: File, line: int, character: int, frame: Frame) -> Completion:
 
 
 def _suggestions(file: File, line: int, around: Sequence[str], frame: Frame) -> Iterator[Suggestion]:
-    """Yield the suggestions for a place. ``around`` has the keys of the fields around it, the innermost first."""
+    """Yield the suggestions for a position on this line.
+
+    ``around`` has the keys of the YAML fields that contain the position, the innermost first.
+    """
     field, outer, third = around[:3]
     is_key = field == "key" and outer == "matchExpressions"
     if field == "topologyKey" or (is_key and third in _OF_NODES):
@@ -92,7 +95,10 @@ def _labels(workload: Workload) -> dict[str, str]:
 
 
 def _workload_at(file: File, line: int, frame: Frame) -> Workload | None:
-    """The last workload that begins above a line. If the text is unreadable with this line, it is read without it."""
+    """Return the last workload that begins above a line.
+
+    If the file cannot be parsed, it is parsed again with this line blank.
+    """
     lines = file.data.split(b"\n")
     without = b"\n".join((*lines[:line], b"", *lines[line + 1 :]))
     for data in (file.data, without):
@@ -127,13 +133,19 @@ def _fields(above: Sequence[str], before: str) -> Iterator[str]:
 
 
 def _indent(line: str) -> tuple[int, bool]:
-    """The column of the first character that is no space, and whether it is the dash of an item."""
+    """The number of leading spaces, and whether a dash follows, which starts a list item."""
     text = line.lstrip(" ")
     return len(line) - len(text), text.startswith("-")
 
 
 def _in_line(before: str) -> list[str]:
-    """The keys of a line's unclosed fields, the outermost first. Items of a list in brackets have none."""
+    """The keys of the brackets still open at the end of a line, outermost first.
+
+    Brackets are flow mappings or lists. The last entry is the current key. A mapping inside a list has the key ``""``.
+
+    Example:
+        ``_in_line("topologySpreadConstraints: [{maxSkew: ")`` is ``["topologySpreadConstraints", "", "maxSkew"]``.
+    """
     opened, key = list[str](), ""
     for token in _TOKEN.finditer(before):
         if token["key"]:

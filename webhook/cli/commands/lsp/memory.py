@@ -1,4 +1,4 @@
-"""Remember examinations, so that a keystroke examines one object and not all objects of its file."""
+"""Cache the examinations of a file's objects, so that a keystroke only examines the edited object."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -19,10 +19,11 @@ class _Known(Struct, frozen=True):
 
 
 class Memory:
-    """The examinations of a file's objects.
+    """Stores the examinations of a file's objects.
 
-    An unchanged object keeps its examination when other objects of the file change. It is then outdated: `outdated`
-    has a function for each such object, which examines it again.
+    After an edit, only the changed objects are examined. The examination of an unchanged object can depend on other
+    objects of the file. If these change, the stored examination is returned, and a function to examine the object again
+    is added to ``outdated``.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The findings of a file in the editor, and their code actions. Its text need not be saved, or complete."""
+"""The findings of a file in the editor, and their code actions. The text in the editor can be unsaved or incomplete."""
 
 from collections.abc import Iterator, Sequence
 

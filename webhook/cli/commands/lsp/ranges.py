@@ -9,7 +9,10 @@ from webhook.manifests.reading.manifest import FieldPosition
 
 
 class Ranges:
-    """Converts positions of `check`, in characters from 1, and edits, in bytes, into ranges of the editor."""
+    """Converts positions in a file into ranges of the editor.
+
+    A finding of `check` has lines and characters from 1. An edit has offsets in bytes.
+    """
 
     def __init__(self, text: str, codec: PositionCodec) -> None:
         self._lines = text.split("\n")
@@ -17,11 +20,11 @@ class Ranges:
         self._codec = codec
 
     def of_place(self, place: FieldPosition) -> types.Range:
-        """The range of a field in its first line."""
+        """Return the editor's range of a field, without the field's lines after the first."""
         return self.between(place.line - 1, place.column - 1, place.column - 1 + place.width)
 
     def of_fault(self, fault: InputFault) -> types.Range:
-        """From the fault to the end of its line."""
+        """Return the range from a fault to the end of the fault's line."""
         line, column = max(fault.line - 1, 0), max(fault.column - 1, 0)
         text = self._lines[line].rstrip() if line < len(self._lines) else ""
         return self.between(line, min(column, max(len(text) - 1, 0)), len(text))

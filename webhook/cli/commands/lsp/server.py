@@ -1,4 +1,4 @@
-"""The language server: the protocol around `open_file`. It decides nothing about manifests."""
+"""The language server: translates the protocol's messages to calls of `open_file`, and the results back."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The domains of a constraint's topologyKey, for a hover."""
+"""Describe the domains of a constraint's topologyKey for a hover text in the editor."""
 
 from collections import Counter
 

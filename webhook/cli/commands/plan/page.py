@@ -1,6 +1,6 @@
 """The text page of ``evenspread plan``.
 
-It shows the group, the problem of the fields without the plan, the plan and its proof.
+It shows the group, faults of the pods' placement without the plan, the plan and its proof.
 """
 
 import textwrap
@@ -156,7 +156,7 @@ _PROOFS = {
 
 
 def _plan(answer: PlanAnswer, plan: GroupPlan, paint: Paint) -> Iterator[str]:
-    """Yield how the plan keeps each cap, its verdict and its proof."""
+    """Yield the lines about a plan: its method for each cap, its verdict and its proof."""
     group = answer.group
     yield paint("the plan", BOLD) + "\n"
     for key, keeping in plan.keeping.items():

@@ -118,7 +118,11 @@ def _cluster_objects(known: ClusterSource, *, groups: bool) -> Iterator[SourceOb
 
 
 def _sort_in(read: _Read, item: SourceObject, within: Context) -> None:
-    """Sort an object into the read groups, ConfigMaps and workloads. Files override the cluster."""
+    """Add an object to the groups, ConfigMaps or workloads in ``read``.
+
+    A workload already in ``read`` is kept, so files override the cluster. Raises CommandError for a faulty group or an
+    undecodable object of a file.
+    """
     of = item.of
     try:
         if of.kind == KIND and (of.api_version or "").startswith(OUR_PREFIX):

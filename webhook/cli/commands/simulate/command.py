@@ -164,7 +164,7 @@ def answer_request(
     """Simulate the request in a cluster.
 
     Returns:
-        One answer for each event, and whether a part of the input was unreadable.
+        One result for each event, and whether a part of the input was unreadable.
 
     Raises:
         click.UsageError: The options contradict each other.

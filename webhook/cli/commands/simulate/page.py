@@ -212,7 +212,10 @@ def _fixes(changes: Sequence[SuggestedChange], workload: SimulatedWorkload, pain
 
 
 def _odds(joint: JointVerdict) -> str:
-    """The share of orders that get stuck. Empty if unknown, or if none or all do."""
+    """Return the share of orders that leave a pod without a node.
+
+    Empty if the share is unknown, or if all orders or no orders leave a pod.
+    """
     simulation = joint.simulation
     if simulation is None or simulation.verdict is not PlacementVerdict.STUCK or simulation.stuck is None:
         return ""

@@ -133,7 +133,7 @@ def _bound_pods(known: ClusterSource, within: Context) -> tuple[dict[str, list[P
 def _from_objects(
     objects: Iterable[Item], known: ClusterSource, within: Context
 ) -> tuple[list[ReplicatedSource], list[str]]:
-    """The sources in these objects, and a line for each unreadable object."""
+    """Return the workloads in the cluster's objects, and a line for each unreadable object."""
     workloads, unreadable = list[ReplicatedSource](), list[str]()
     for item in objects:
         try:
@@ -174,7 +174,10 @@ def _from_files(
 
 
 def _with_own_uid(source: ReplicatedSource, number: int) -> ReplicatedSource:
-    """The source with its own uid: kube-apiserver generates a different name for each nameless object."""
+    """Return the source with a distinct uid for its nameless workload.
+
+    kube-apiserver generates a different name for each nameless object, so the simulation must not confuse such objects.
+    """
     workload = source.workload
     named = replace(workload, meta=replace(workload.meta, uid=f"{NOT_YET_KNOWN}-{number}"))
     return replace(source, workload=named)

@@ -244,9 +244,10 @@ def _engine(options: WebhookOptions, policy: Policy) -> tuple[Engine, Feed | Non
 def _listen(
     flag: str, given: str | None, default: str, options: WebhookOptions, *, later: bool = False
 ) -> socket.socket:
-    """Open a socket at the address in an option, and listen now or ``later``. Local defaults may use a free port.
+    """Open a socket at the address in an option, and listen now or ``later``.
 
-    Raises CommandError if the address is invalid or not available.
+    If the port of a local default address is taken, any free port is used. Raises CommandError if the address is
+    invalid or not available.
     """
     host, port = address(flag, given or default, default)
     try:

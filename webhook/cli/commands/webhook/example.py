@@ -74,7 +74,7 @@ def _call(place: ServerAddress, file: str, route: str, rest: str) -> str:
 
 
 def _shown(path: Path) -> str:
-    """The path relative to the working directory, if it is inside."""
+    """Return the path relative to the working directory. A path outside the directory is returned unchanged."""
     here = Path(os.getcwd())  # noqa: PTH109 Path.cwd() would resolve links
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 

@@ -34,9 +34,9 @@ _READY_SECONDS = 60.0  # enough to list a large cluster
 
 
 class Cluster:
-    """A kubeconfig's cluster, and the address at which its API server reaches this machine.
+    """A kubeconfig's cluster, and the address of this machine for its API server.
 
-    Raises CommandError with exit code 4.
+    Raises CommandError with exit code 4 if the cluster cannot be used.
     """
 
     def __init__(self, kubeconfig: str, context: str | None, advertised: str | None) -> None:

@@ -79,13 +79,14 @@ class ObservedGroup(Struct, frozen=True, kw_only=True):
 
 
 class _Planned(NamedTuple):
-    """A plan as the status stores it.
+    """A group's plan, as stored in the status of the SpreadGroup.
 
     Attributes:
-        workloads: The workloads with their fields.
-        revision: The revision of the fields.
-        derived: The judged plan.
-        held: What a newer plan would change. The newer plan waits for a change of the spec. Empty without a newer plan.
+        workloads: The workloads with their planned fields.
+        revision: The revision of the planned fields.
+        derived: The same plan with its verdict.
+        held: A sentence about a better plan and its effect. The better plan applies only after a change of the spec.
+            Empty without a better plan.
     """
 
     workloads: tuple[PlannedWorkload, ...]

@@ -49,7 +49,7 @@ class CapUsage(Struct, frozen=True, kw_only=True):
 
     @property
     def written(self) -> Distribution:
-        """The usage as the status stores it."""
+        """The pods in each domain and the cap, in the form stored in the group's status."""
         return Distribution(
             topology_key=self.cap.topology_key,
             selector=self.cap.selector,

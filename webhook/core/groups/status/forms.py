@@ -22,7 +22,10 @@ class DatedCondition(Condition, frozen=True, gc=False):
 
 
 class Distribution(_StatusPart, frozen=True):
-    """The pods in each domain of one cap. ``more`` is the number of unlisted domains."""
+    """The pods of a SpreadGroup in each domain of a topology key, with the cap.
+
+    ``more`` is the number of domains not listed in ``domains``.
+    """
 
     topology_key: str = ""
     selector: LabelSelector | None = None

@@ -1,6 +1,6 @@
-"""Build a group's shards from its workloads, and remove their pods from the index.
+"""Build a group's shards from its workloads, and an index without their pods.
 
-Each shard has the zones already fixed by volumes, an earlier plan or its pin.
+Each shard has the zones fixed by its volumes, by an earlier plan or by a zone pin in its template.
 """
 
 from collections import Counter, defaultdict
@@ -57,11 +57,11 @@ def shards_in_cluster(
     *,
     searches: bool = True,
 ) -> PlanInput:
-    """Build the expected shards, existing or missing.
+    """Build the expected shards of a group, existing or missing.
 
-    Also removes their pods from the cluster. A shard's zones come from its volumes first, then from ``stored``, then
-    from the pin of its template. Running pods keep their zones if possible. Among workloads with the same shard label,
-    only the largest is a shard.
+    The index of the result is a view of the cluster without the shards' pods. A shard's zones come from its volumes
+    first, then from ``stored``, then from the pin of its template. Running pods keep their zones if possible. Among
+    workloads with the same shard label, only the largest is a shard.
 
     Args:
         group: The group.

@@ -183,7 +183,7 @@ class NodeTable(Nodes):
     def _has_column(self, name: str) -> bool:
         """Whether the table has a column for the resource.
 
-        Creates the missing column if some node offers the resource.
+        If some node offers the resource, creates a missing column.
         """
         if name in self.free:
             return True

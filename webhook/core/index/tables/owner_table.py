@@ -120,7 +120,10 @@ class _Templates:
                 yield candidates[key]
 
     def _candidates(self, selector: Selector) -> dict[_OwnerKey, Owner]:
-        """The workloads with the selector's rarest required label. All if it requires none."""
+        """Return the workloads with the selector's rarest required label.
+
+        Return all workloads if the selector requires no label.
+        """
         positive = [
             self._labelled_as(requirement) for requirement in selector.requirements if requirement.operator in _POSITIVE
         ]

@@ -1,12 +1,12 @@
 """Group the pods of one namespace by labels, and count them per node.
 
-Pods with the same labels form one group, so a selector is evaluated once per group. A many-valued key has nearly as
-many values as there are pods. Examples are a StatefulSet's pod name, a Job's completion index, and the zone copied onto
-bound pods. It would turn each pod into a separate group. So its values are kept aside, in another table:
+Pods with the same labels form a group, so a selector is evaluated once per group. Some label keys have nearly as many
+values as there are pods: a StatefulSet's pod name, a Job's completion index, or the zone copied onto bound pods. Such a
+key would turn each pod into a separate group. So its values are kept in another table (``aside``):
 
     labels {app: db, pod-name: db-0}   ->   group {app: db, pod-name: *}   aside {pod-name: db-0}
 
-Selectors on such keys stay exact. The group knows if the key is present, and the values are looked up pod by pod.
+Selectors on such keys stay exact. The group knows whether the key is present, and the values are compared pod by pod.
 """
 
 from collections import Counter
@@ -226,7 +226,7 @@ class NamespacePods:
                 drop_under(self._by_label, name, value)
 
     def _learn(self) -> None:
-        """Find the label keys with many values anew. If they changed, sort all pods into groups again."""
+        """Recompute which label keys are many-valued (nearly a value per pod). If any changed, regroup all pods."""
         pods, learnt = len(self.records), self._many_valued - _MANY_VALUED
         many = {
             name
@@ -327,14 +327,15 @@ class NamespacePods:
                 yield name, record.slot
 
     def _apart(self, requirements: Requirements) -> tuple[Requirements, Requirements]:
-        """Split the requirements in two: those needing the value of a many-valued key, and the rest."""
+        """Split the requirements in two: those needing the value of a many-valued key, and all others."""
         by_value = tuple(r for r in requirements if r.key in self._many_valued and r.operator in _BY_VALUE)
         return by_value, tuple(r for r in requirements if r not in by_value) if by_value else requirements
 
     def _count_groups(self, requirements: Requirements, *, terminating: bool) -> tuple[dict[int, int], int]:
-        """Count the pods of matching groups. Return the counts and the number of groups added up.
+        """Count the pods of all groups with matching labels, by node slot.
 
-        Without a positive requirement, nearly every group matches. Then the other groups are subtracted from the total.
+        Also return a number of groups: how many the count covers. Without a positive requirement, most groups match.
+        Then the pods of the non-matching groups are subtracted from the total.
         """
         if terminating or any(r.operator in _POSITIVE for r in requirements):
             groups = self.matching(requirements)

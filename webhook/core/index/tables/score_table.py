@@ -1,6 +1,7 @@
-"""The table of facts that only node scores need: assumed resources and preferred affinity of pods.
+"""A table with the facts about pods that only node scores need.
 
-The webhook's index does not keep it. Admission needs no scores, and every pod with preferences would take memory.
+These are preferred affinity, and the requests assumed for pods without requests. The webhook's index does not keep this
+table, because admission needs no scores. Every pod with preferences would take memory.
 """
 
 from collections.abc import Iterator, Mapping
@@ -100,7 +101,12 @@ def _terms_of(pod: Pod) -> Iterator[_Weighted]:
 
 
 def _resolved(terms: Iterator[tuple[int, PodAffinityTerm]], namespace: str) -> tuple[_Weighted, ...]:
-    """Resolve the terms. Empty if any term is invalid, like upstream. Source: framework/types.go ``Update``."""
+    """Compile the affinity terms of a pod in ``namespace``, each with its weight.
+
+    Empty if any term is invalid, as in kube-scheduler.
+
+    Source: framework/types.go ``Update``.
+    """
     try:
         return tuple((weight, resolve_term(term, namespace)) for weight, term in terms)
     except ValueError:

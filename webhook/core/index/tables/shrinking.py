@@ -38,7 +38,10 @@ def drop_under(tables: dict[_Outer, dict[_Key, _Value]], outer: _Outer, key: _Ke
 
 
 class Grouped(Generic[_Outer, _Key, _Value]):
-    """Keys with a value each, in groups. Setting a key again can move the key to another group."""
+    """A mapping from keys to values. Each key belongs to one group.
+
+    If a key is set again, it can move to another group.
+    """
 
     def __init__(self) -> None:
         self._groups: dict[_Outer, dict[_Key, _Value]] = {}
@@ -76,7 +79,7 @@ def drop(table: dict[_Key, _Value], key: _Key) -> _Value | None:
 
 
 def discard(members: set[_Value], member: _Value) -> None:
-    """Remove a member, and release memory now and then."""
+    """Remove a member. Rebuild the set if it is mostly empty, to release its memory."""
     members.discard(member)
     if not len(members) % _LOOK_EACH and getsizeof(members) > _ROOMY * (len(members) + _LOOK_EACH):
         kept = list(members)

@@ -21,7 +21,7 @@ from webhook.core.index.tables.shrinking import Grouped, drop, drop_under, put_u
 class VolumeTable(Volumes):
     """The cluster's storage objects: claims, volumes, classes, drivers, attachments.
 
-    They decide on the nodes for a volume, and on the most volumes of a node.
+    These objects decide which nodes can mount a volume, and how many volumes a node can mount.
     """
 
     def __init__(self) -> None:

@@ -1,1 +1,1 @@
-"""Bounds and proofs on the placed pods of a workload with equal pods, for every order."""
+"""Prove how many of a workload's equal pods get a node in every placement order."""

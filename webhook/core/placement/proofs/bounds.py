@@ -19,7 +19,9 @@ MAX_PODS_ON_A_HOST = 256
 
 
 class DomainState(NamedTuple):
-    """The state of a domain. Domains in the same state are equal.
+    """The pods of a domain, and its capacity for more pods.
+
+    Domains with equal numbers are interchangeable.
 
     Attributes:
         pods: The matching pods.
@@ -64,9 +66,9 @@ def reachable_minimum(cells: Mapping[DomainState, int], limit: SkewLimit) -> int
 
 
 def addable(cells: Mapping[DomainState, int], limit: SkewLimit) -> int | None:
-    """Return exactly how many pods a constraint admits in every order. None if unlimited.
+    """Return exactly how many pods a constraint admits in every order.
 
-    ``cells`` has the number of domains in each state.
+    None if unlimited. ``cells`` has the number of domains with the same matching pods and the same room for more pods.
     """
     minimum = reachable_minimum(cells, limit)
     if minimum is None:
@@ -141,7 +143,15 @@ def stranded(replicas: int, max_skew: int, staying: int, lost: int, *, pinned: b
 
 
 def _left(replicas: int, minimum: int, max_skew: int, staying: int, lost: int) -> int:
-    """Return the most pods that can run after the loss, with replacements, if the global minimum was ``minimum``."""
+    """Return the most pods that can run after a loss of domains.
+
+    Args:
+        replicas: The number of pods before the loss. Lost pods are replaced in the domains left.
+        minimum: The global minimum before the loss.
+        max_skew: maxSkew.
+        staying: The number of domains left.
+        lost: The number of lost domains.
+    """
     survivors = replicas - max(minimum * lost, replicas - (minimum + max_skew) * staying)
     if minimum >= max_skew:
         return survivors

@@ -26,7 +26,7 @@ class ConstraintCapacity(Struct, frozen=True, dict=True):
         hard: The constraint with its counted pods.
         domains: The domains of the constraint.
         open: The candidate nodes with the keys of all constraints.
-        apart: Topology keys of anti-affinity. No two of the pods may share a domain of these.
+        apart: Topology keys of the pods' anti-affinity. Two of the pods never share a domain of such a key.
         unsteady: Whether the constraint will count nodes that are briefly away. No number is exact until their return.
     """
 
@@ -64,9 +64,9 @@ class ConstraintCapacity(Struct, frozen=True, dict=True):
         return cells
 
     def _cells_of_hosts(self) -> Mapping[DomainState, int]:
-        """Count the hosts by matching pods and room, as `cells` does for larger domains.
+        """Count the hosts by their matching pods and their room for more pods.
 
-        Each domain is a single node. Only hosts with pods are visited in turn.
+        Each host is a domain of a single node. Only hosts with pods are examined in turn.
         """
         pods, counting, domain_of = self.domains.match_num, self.domains.counting, self.column.domain_of
         single = 0

@@ -1,11 +1,13 @@
-"""Prove that equal pods of a template find a node in any order, as a fix requires.
+"""Prove that equal pods of a template find a node in any order.
 
-    node                limited by resources, host ports, anti-affinity, volumes, and by constraints on hosts
+A fix must have this proof. The proof uses these limits:
+
+    node                resources, host ports, anti-affinity, volumes, and constraints on hosts
                         with a fixed global minimum: a cap for each host
-    other constraint    the closed form of `bounds`, which holds in every order
-    pinned pods         need room even if all possible pods get to their nodes first, within maxSkew
+    other constraint    the formulas of `bounds`, which hold in every order
+    pinned pods         need capacity even if all possible pods get to their nodes first, within maxSkew
 
-Two other constraints together are not decided. The answer is then no, and the fix is not offered.
+With two other constraints, nothing is proven, and the fix is not offered.
 """
 
 from collections import Counter
@@ -62,10 +64,10 @@ class StartState(Struct, frozen=True):
 def start_states(
     facts: WorkloadProblem, nodes: CandidateNodes, capacities: tuple[ConstraintCapacity, ...] = ()
 ) -> Iterator[StartState]:
-    """Yield each initial cluster state in which a fix must work, the present first.
+    """Yield each state of the cluster in which a fix must work.
 
-    In the other states, all pods are created from scratch, or the absent nodes are back. ``capacities`` are the pod's
-    constraints over the candidate nodes.
+    The present state comes first. In the other states, none of the workload's pods exist yet, or nodes that are briefly
+    away have returned. ``capacities`` are the pod's constraints over the candidate nodes.
     """
     # Nodes that are away may or may not return, so a fix must work with them and without.
     for present in (True, False) if facts.away else (False,):
@@ -116,7 +118,7 @@ def _terms_on_itself(facts: WorkloadProblem) -> int:
 
 
 def _only_its_own(facts: WorkloadProblem) -> int:
-    """Return the nodes where anti-affinity concerns only the workload's own pods."""
+    """Return the nodes closed by anti-affinity only because of the workload's own pods."""
     near = facts.problem.neighbours
     slots = []
     for slot, pods in facts.running.items():
@@ -312,7 +314,7 @@ class _NodeCapacity(Struct, frozen=True, kw_only=True, dict=True):
             yield from node_sets.one_by_one(self.some(rest))
 
     def rivals(self) -> Iterator[tuple[int, int]]:
-        """Yield each set of nodes with pinned pods, and the most pods that compete for these nodes."""
+        """Yield each set of nodes with pinned pods, and the most pods competing for it."""
         pinned = self.to_place.pinned
         for nodes in pinned:
             others = sum(pods for each, pods in pinned.items() if each & nodes & self.open)

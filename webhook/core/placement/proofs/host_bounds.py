@@ -21,7 +21,7 @@ class Zone(NamedTuple):
 
 
 class PossibleEnds(NamedTuple):
-    """The possible numbers of placed pods after a scheduling order has ended.
+    """The possible numbers of placed pods at the end of a scheduling order.
 
     Attributes:
         stuck: The possible numbers if a pod stays Pending, ascending.
@@ -98,9 +98,10 @@ def _below(zone: Zone, minimum: int) -> int:
 
 
 def _least_gap(zone: Zone, minimum: int, max_skew: int) -> int:
-    """Return the fewest pods missing to the zone's maximum, given one emptiest host.
+    """Return by how few pods a zone can stay below its maximum.
 
-    That host has ``minimum`` pods. At the zone's maximum, each host is full or has ``minimum + max_skew`` pods.
+    One host is assumed to stay emptiest. The emptiest host has ``minimum`` pods. At the zone's maximum, each host is
+    full or has ``minimum + max_skew`` pods.
     """
     return min(
         (

@@ -1,4 +1,4 @@
-"""The nodes for the pods of a StatefulSet, given its existing volumes."""
+"""Find the nodes where each pod of a StatefulSet can use its existing volumes."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -40,8 +40,9 @@ class PodsToPlace(Struct, frozen=True):
     """The pods to place. Volumes pin some of them to nodes.
 
     Attributes:
-        pinned: The number of pods by set of nodes where their volumes are usable.
-        free: The number of all other pods.
+        pinned: The number of pinned pods by their set of usable nodes. A node is usable if all volumes of the pod are
+            usable there.
+        free: The number of pods without pins.
     """
 
     pinned: Mapping[int, int]
@@ -55,7 +56,7 @@ class PodsToPlace(Struct, frozen=True):
 class Ordinals(Struct, frozen=True):
     """The pods of a StatefulSet, the lowest ordinal first.
 
-    ``limits`` has the most pods by slot under the attach limits of volumes.
+    ``limits`` is the number of new pods on a node before the node's attach limit of volumes is reached, by node slot.
     """
 
     pods: tuple[_Ordinal, ...]

@@ -126,13 +126,13 @@ class CandidateNodes(Struct, frozen=True):
 def take_workload_problem(  # noqa: PLR0913 each a fact of its own
     index: ReadOnlyIndex, pod: Pod, own: Selector | None, most: int, *, now: str, late: Mapping[str, bool]
 ) -> WorkloadProblem:
-    """Copy all facts for answers about up to ``most`` pods on one node.
+    """Copy all facts about the possible nodes of a workload's pods from the index.
 
     Args:
         index: The cluster.
         pod: A pod as its scheduler receives it.
         own: A selector of the workload's pods. With None, any counted pod may belong to the workload.
-        most: The most pods on one node for exact answers.
+        most: The most pods on one node. Capacities up to this number are exact.
         now: An ISO time. Empty if unknown.
         late: Label keys that pods get later or with other values. The value is whether they differ by revision.
     """
@@ -228,7 +228,7 @@ def _is_young(index: ReadOnlyIndex, name: str, now: str) -> bool:
 
 
 def is_old(taint: Taint, now: str) -> bool:
-    """Whether the taint is so old that nobody expects its node back soon. False if a time is unknown."""
+    """Whether the taint is too old to expect the node's return soon. False if a time is unknown."""
     try:
         return datetime.fromisoformat(now) - datetime.fromisoformat(taint.time_added or "") >= _A_WHILE
     except (ValueError, TypeError):  # A time is missing or invalid.

@@ -115,9 +115,10 @@ def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIn
 
 
 def _help_of_one(away: _Away, own: Selector, subject: Subject, index: ReadOnlyIndex) -> _Help | None:
-    """Return a fix, tested with the first recreated pod that can use another domain.
+    """Return a fix tested with a recreated pod of the workload.
 
-    In the test, all old pods are gone before the first new pod is placed. None without such a pod.
+    It is the first pod that fits in another domain without its constraints. The test deletes all old pods before it
+    places the new pod. None without such a pod or fix, or if the pods share a volume for a single node.
     """
     template = subject.workload.templates[0]
     if _share_a_disk(template, subject, index):

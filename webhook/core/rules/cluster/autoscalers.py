@@ -105,7 +105,7 @@ def _has_descheduler(index: ReadOnlyIndex) -> bool:
 
 
 def _keyed(placed: Placed, finding: Finding) -> Finding:
-    """Add the finding's field to its key, because a constraint can have several findings."""
+    """Return the finding with a key that includes its field, because a constraint can have several findings."""
     return replace(finding, key=f"{placed.key} {finding.path.removeprefix(placed.path) or finding.remedy}")
 
 
@@ -301,7 +301,10 @@ def _closed_domains(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
 
 
 def _unselecting(placed: Placed, subject: Subject) -> Iterator[Finding]:
-    """Find selectors without conditions. kube-scheduler counts no pod for them."""
+    """Yield a finding for a constraint whose selector has no conditions.
+
+    For such a constraint kube-scheduler counts no pod, but Karpenter counts every pod in the namespace.
+    """
     constraint = placed.constraint
     counted = constraint.selector is not None and gates.COUNTS_EMPTY_SELECTOR.holds(subject.version)
     if not (constraint.match_label_keys or has_conditions(constraint.selector) or counted):

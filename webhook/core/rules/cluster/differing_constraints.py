@@ -212,10 +212,9 @@ def _counts(constraint: SpreadConstraint, other: DeclaredTemplate, labels: Mappi
 
 
 def _unsure(constraints: Iterable[SpreadConstraint], labels: Mapping[str, str], late: _Late) -> frozenset[str]:
-    """Return the keys of constraints that wait for a label from a controller.
+    """Return the topologyKeys of constraints without a label that a controller adds.
 
-    These are topology keys. Such a constraint has the controller's label in matchLabelKeys. Constraints with a revision
-    or Job label are left out.
+    The matchLabelKeys of these constraints name the label. Constraints with a revision or Job label are left out.
     """
     found = ((each.topology_key or "", {*late_keys(each, labels, late)}) for each in constraints)
     return frozenset(key for key, keys in found if keys and OWN_LABELS.isdisjoint(keys))

@@ -176,9 +176,10 @@ def _lost_keys(template: Template, subject: Subject) -> list[str]:
 
 
 def _suggested_key(key: str, subject: Subject) -> str:
-    """Return the key that the topologyKey rules suggest for this key, or this key.
+    """Return the key that the topologyKey rules suggest instead of this key.
 
-    After the correction, another constraint over the suggested key would be a duplicate.
+    Return this key if the rules suggest none. After the suggested correction, another constraint over the suggested key
+    would be a duplicate.
     """
     if (meant := intended(key)) != key or key in subject.policy.domains:
         return meant
@@ -269,9 +270,10 @@ def _counted(constraint: SpreadConstraint) -> tuple[object, ...]:
 
 
 def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
-    """Whether the constraint can be removed without new findings of this module and without admitting unlabelled nodes.
+    """Whether the constraint can be removed without side effects.
 
-    ``idle`` is the number of constraints without effect before the removal.
+    The removal must cause no new finding about constraints without effect. It must not admit nodes without a topology
+    key. ``idle`` is the number of constraints without effect before the removal.
     """
     if placed.constraint.hard and not _is_everywhere(placed.constraint.topology_key or "", subject):
         return False

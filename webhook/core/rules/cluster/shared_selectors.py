@@ -171,7 +171,10 @@ def _effect_on_domains(alike: list[Placed]) -> str:
 
 
 def _on_counting_nodes(counts: Counts, alike: list[Placed], subject: Subject) -> int:
-    """Count the pods on nodes counted by any of the constraints. If the nodes are unknown, count all pods."""
+    """Count the pods on nodes where at least one of the constraints counts pods.
+
+    If the nodes are unknown, count all pods.
+    """
     if subject.nodes is None:
         return sum(counts.values())
     nodes = 0

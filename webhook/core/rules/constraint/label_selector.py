@@ -202,7 +202,7 @@ def _own_selector(placed: Placed, workload: Workload) -> tuple[str, Fix]:
 
 
 def _labels_text(failing: list[Requirement], labels: Mapping[str, str], given: Mapping[str, str]) -> str:
-    """Describe the present labels first, then the missing labels, so that ``no`` applies only to missing labels."""
+    """Describe the pod's labels with the selected keys: ``app=web and no tier``. Missing labels come last."""
     keys = dict.fromkeys(each.key for each in failing)
     have = {**{key: f"{quoted(key)}={quoted(labels[key])}" for key in keys if key in labels}, **given}
     present = ",".join(have[key] for key in keys if key in have)

@@ -1,9 +1,10 @@
 """Rules about matchLabelKeys, the keys of labels for counting a single revision.
 
 Without a revision label, the selector counts old and new pods together during a rolling update. The old pods leave in
-any order, and the new pods can end uneven. With D domains, of which a has the most new pods and x the fewest:
+any order, and the new pods can end uneven. D is the number of domains. The fullest domain has a new pods, and the
+emptiest has x new pods:
 
-    new pods in a:         D * a - (D - 1) * maxSkew <= replicas + surge, and
+    bounds of a:           D * a - (D - 1) * maxSkew <= replicas + surge, and
                            a - x <= maxSkew + min(surge, most old pods in a domain)
     worst final skew:      a - x, where the other domains have the remaining pods
 
@@ -251,10 +252,10 @@ def _is_counted(placed: Placed, subject: Subject) -> bool:
 
 
 def _domains(placed: Placed, subject: Subject) -> tuple[int, ...] | None:
-    """Return the possible numbers of eligible domains. None if unknown.
+    """Return the possible numbers of the constraint's eligible domains.
 
-    They are the cluster's domains, or the usual numbers of zones without a cluster. Empty if a domain has no node that
-    accepts the pods, because it limits the other domains.
+    None if unknown. The number comes from the cluster. Without a cluster, it is the usual number of zones. The result
+    is empty if no node of some domain accepts the pods, because that domain limits the others.
     """
     key = placed.constraint.topology_key or ""
     if subject.index is None or subject.index.lacks("nodes"):

@@ -1,4 +1,4 @@
-"""Find workloads accepted by kube-apiserver whose pods it refuses."""
+"""Find workloads that kube-apiserver accepts, although it refuses their pods."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain

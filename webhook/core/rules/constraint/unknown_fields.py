@@ -67,7 +67,10 @@ UNKNOWN_FIELD = Rule(
 
 
 def right_paths(findings: Iterable[Finding]) -> frozenset[str]:
-    """Return the paths where misspelt and misplaced fields belong. Errors about absent fields there are repetitions."""
+    """Return the correct paths of misspelt and misplaced fields.
+
+    An error about an absent field at such a path repeats the same mistake.
+    """
     unknown = (each for each in findings if each.rule == UNKNOWN_FIELD.id)
     paths = {edit.path for each in unknown for edit in each.edits if edit.value is not None}
     # A selector without its matchLabels is no selector.

@@ -76,7 +76,7 @@ class _UnreadKey(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The path of the misplaced key, as written in the API."""
+        """The path of the misplaced key in the object, in API notation: ``spec.template.spec``."""
         return written_path(self.steps)
 
 

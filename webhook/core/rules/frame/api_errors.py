@@ -1,6 +1,6 @@
 """Texts and fixes for kube-apiserver's errors about constraints.
 
-A fix only uses values from the manifest. It never guesses an action or a node label.
+A fix only uses values from the manifest. It never guesses a whenUnsatisfiable or a node label.
 """
 
 import re

@@ -35,7 +35,10 @@ def late_keys(constraint: SpreadConstraint, labels: Mapping[str, str], late: Cal
 
 
 def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ReadOnlyIndex) -> Counts:
-    """Count the pods matched by ``selector`` but not by ``own``, the workload's selector. The counts are by slot."""
+    """Count the pods that match ``selector`` but not ``own``.
+
+    ``own`` is the workload's selector. The result maps a node's slot to the number of pods on the node.
+    """
     pods = index.pods.count(namespace, selector)
     return counts_without(pods, index.pods.count(namespace, selector.joined(own.requirements))) if pods else pods
 

@@ -40,7 +40,10 @@ def intended_field(name: str) -> str:
 
 
 def intended_field_of_value(name: str, value: object) -> str:
-    """Return the field as `intended_field` does. Else the only field with a similar name that accepts the value."""
+    """Return the likely intended constraint field for this name and value.
+
+    Empty if unknown. The result is `intended_field`, else the only field with a similar name that accepts the value.
+    """
     letters = "".join(filter(str.isalnum, name[:_MAX_COMPARED_LETTERS])).lower()
     alike = [field for field in _FITS if fits(field, value) and _resembles(letters, field.lower())]
     if value in _ACTIONS and not alike:

@@ -123,9 +123,10 @@ def removal(placed: Placed, *, named: bool = False) -> Fix:
 
 
 def redundant(placed: Placed, **fields: str) -> Fix | None:
-    """Remove a constraint if ``fields`` would give it the key and action of another constraint. None otherwise.
+    """Return a fix that removes a constraint, if ``fields`` would make it a duplicate.
 
-    kube-apiserver refuses such duplicates. The fix has edits only if both constraints agree in all fields.
+    A duplicate has the topologyKey and whenUnsatisfiable of another constraint of the template. kube-apiserver refuses
+    it. None if the constraint would not be a duplicate. The fix has edits only if both constraints agree in all fields.
     """
     after = replace(placed.constraint, **fields)
     pair = (after.topology_key, after.when_unsatisfiable)

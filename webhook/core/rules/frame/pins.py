@@ -159,7 +159,11 @@ def _term_values(term: NodeSelectorTerm, key: str) -> frozenset[str] | None:
 
 
 def _shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:
-    """Whether pod affinity forces all the workload's pods, and no other pods, into one domain of the key."""
+    """Whether required pod affinity puts all the workload's pods into one domain.
+
+    The term and the constraint must have the same topologyKey. Only a term that matches the workload's own pods, and no
+    other workload's pods, counts.
+    """
     labels = placed.template.template.labels
     return any(
         _is_here(term, placed.constraint)
@@ -179,9 +183,9 @@ def _is_apart(placed: Placed) -> bool:
 
 
 def _is_here(term: PodAffinityTerm, constraint: SpreadConstraint) -> bool:
-    """Whether the term has the constraint's key and covers only the pod's namespace.
+    """Whether the term has the constraint's key, and covers only the pod's namespace.
 
-    The term must also cover all revisions.
+    The term must also match pods of all revisions: it has no matchLabelKeys or mismatchLabelKeys.
     """
     elsewhere = term.namespaces or term.namespace_selector is not None
     return (

@@ -1,4 +1,4 @@
-"""The type of a rule, its needs, and its answers: findings, or not evaluated.
+"""Types of a rule and its results: findings, or a reason for no evaluation.
 
 Example of an evaluating function. Its `Rule` is a line in `rule_set.RULES`::
 
@@ -105,7 +105,7 @@ class NotEvaluated(Struct, frozen=True):
 
     @property
     def needs_search(self) -> bool:
-        """Whether the answer needs a search, which would delay other reviews."""
+        """Whether the evaluation needs a search, which would delay other reviews."""
         return self.reason.kind is Missing.NEEDS_SEARCH
 
 

@@ -196,7 +196,10 @@ class Subject(Computing, frozen=True, kw_only=True):
 
 
 def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
-    """Return the selector that counts pods for a pod with these labels. None if it is invalid."""
+    """Return the constraint's selector for an incoming pod with these labels.
+
+    The labels supply the values of matchLabelKeys. None if the selector is invalid.
+    """
     try:
         return counting_selector(constraint, labels)
     except SelectorError:

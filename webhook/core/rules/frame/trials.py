@@ -49,7 +49,7 @@ class Tried(NamedTuple):
 
 
 class _Before:
-    """The rules' answers before any fix, for comparison with the answers after a fix."""
+    """The rules' findings and exceptions before any fix, for comparison with those after a fix."""
 
     def __init__(self, answers: Iterable[RuleAnswer]) -> None:
         given = [*answers]
@@ -144,13 +144,13 @@ def tried_as_a_whole(
     again: Callable[[Mapping[str, object]], Iterable[RuleAnswer]],
     warns: Callable[[Finding], bool],
 ) -> Tried:
-    """Try the fixes of these rules in the whole object.
+    """Test the fix of each finding of these rules, by changing the whole object.
 
     Args:
-        answers: The answers of all rules before the fixes.
-        rules: The ids of the rules with fixes to try.
+        answers: The results of all rules before the fixes.
+        rules: The ids of the rules with fixes to test.
         raw: The object.
-        again: Returns the answers for a changed object.
+        again: Evaluates the rules on a changed object.
         warns: Whether a new finding counts against a fix.
 
     Raises:
@@ -200,7 +200,7 @@ def tried_in_templates(
         subject: The object.
         ask: Returns the results of the rules used to test a fix.
         rules: The ids of the rules with fixes to try. None for all.
-        joins: Whether to add the fixes of findings caused by a fix to that fix. If not, the fix loses its edits.
+        joins: If a fix causes new findings, whether to add their fixes to it. Otherwise such a fix loses its edits.
     """
     editing = [each for each in findings if each.edits and (rules is None or each.rule in rules)]
     del editing[_most_tried(subject) :]

@@ -64,7 +64,7 @@ class UsableNodes:
         return nodes
 
     def counting(self, placed: Placed) -> int:
-        """The nodes counted by the scheduler for the constraint."""
+        """The nodes whose pods the scheduler counts for the constraint, as a bit set."""
         constraint, nodes = placed.constraint, self.view.live
         for each in self.template.template.pod_spec.constraints:
             # The scheduler filters by hard and scores by soft constraints. Neither reads the keys of the other.

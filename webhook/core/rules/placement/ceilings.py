@@ -1,6 +1,7 @@
-"""Find caps on the replicas: counted tainted nodes, too few domains, or a small zone with full hosts.
+"""Find limits on the number of replicas that can get a node.
 
-Each cap holds in every placement order. A fix is named only if every order then places all pods.
+The causes are counted tainted nodes, too few domains, or a small zone with full hosts. Each limit holds in every
+placement order. A fix is suggested only if all pods then fit in every order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -65,7 +66,10 @@ TAINTED = PlacementRule(
 
 
 def _rises(case: TemplateUnderRule, capacity: ConstraintCapacity, minimum: int) -> bool:
-    """Whether the replicas exceed maxSkew and can fill every other domain above the minimum."""
+    """Whether the closed domain will limit the workload's other pods.
+
+    The replicas must exceed maxSkew, and must suffice to raise every domain with capacity above the global minimum.
+    """
     if case.wanted <= capacity.limit.max_skew:
         return False
     # The pods needed to lift all others above the minimum. Until then, the tainted domain limits nothing.

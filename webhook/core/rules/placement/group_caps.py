@@ -51,9 +51,9 @@ class _Fullest(NamedTuple):
 
     Attributes:
         there: The group's pods in the domain today.
-        pods: The most pods of the group in the domain.
-        of_others: The missing pods of other workloads among ``pods``.
-        unplanned: The workloads without the fields of the stored plan.
+        pods: The most pods in the domain, with pods of other workloads placed before the group's missing pods.
+        of_others: How many of ``pods`` are missing pods of other workloads.
+        unplanned: The workloads whose template lacks the fields of the stored plan.
     """
 
     domain: str
@@ -67,9 +67,9 @@ class _MissingOfOther(Struct, frozen=True):
     """The missing pods of another workload.
 
     Attributes:
-        pods: Their largest possible number.
+        pods: The largest possible number of missing pods.
         batches: The missing pods in batches of equal pods.
-        unplanned: The workload's name if its template lacks the fields of the stored plan.
+        unplanned: The workload's name if its template lacks the fields of the stored plan. Else empty.
         unknown: Why the nodes of the missing pods are unknown. None if they are known.
     """
 
@@ -80,7 +80,7 @@ class _MissingOfOther(Struct, frozen=True):
 
 
 class _Limit(NamedTuple):
-    """A cap of a group, and the number of pods its fraction refers to."""
+    """A cap of a group, and the number of pods for a cap written as a fraction."""
 
     cap: Cap
     of_pods: int
@@ -251,7 +251,8 @@ def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
 ) -> Iterator[_Fullest | Reason]:
     """Yield the most pods of a domain if other workloads' missing pods come first.
 
-    Their pods are placed up to the cap, then the workload's own missing pods. Yield a reason if the number is unknown.
+    The other workloads' pods are placed until the domain has ``most`` pods, the cap. Then the workload's own missing
+    pods are placed. Yield a reason if the number is unknown.
     """
     before = min(most - held, sum(one.pods for each in others for one in each.batches))
     if before > _MOST_PLACED:
@@ -292,7 +293,10 @@ def _following(own: Sequence[PodBatch], others: Sequence[_MissingOfOther]) -> li
 
 
 def _game_in(nodes: int, missing: MissingPods, others: Sequence[PodBatch], subject: Subject) -> ClusterGame | None:
-    """Return the game of these pods on only these nodes. None if building the game would delay other reviews."""
+    """Return the input to simulate these pods on only the given nodes.
+
+    ``missing`` and ``others`` are the pods to place. None if building it would delay other reviews.
+    """
     batches = [
         replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in (*missing.batches, *others)
     ]

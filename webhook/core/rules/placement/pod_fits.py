@@ -1,7 +1,7 @@
 """Decide whether a pod without a controller, or all pods of a workload, fit now.
 
-A pod needs a dry run. A workload's pods are placed one by one, in every order (`frame.shortfall`). Three kinds of pods
-are skipped:
+A single pod is run through the scheduler's filters. A workload's pods are placed in turn, in every order
+(`frame.shortfall`). Three kinds of pods are skipped:
 
 - pods of a controller, because their author edits the controller and not the pods,
 - pods with scheduling gates or a node, because the scheduler does not place them now,
@@ -46,7 +46,11 @@ class Feasibility(Struct, frozen=True):
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """Run a dry run of the pod, and return the answer."""
+    """Run the scheduler's filters for a pod, and yield the rule's result.
+
+    The result is a finding, or why the rule was not evaluated. Yield nothing if a node admits the pod, or for an object
+    other than a Pod.
+    """
     tried = subject.once(feasibility) if subject.workload.is_pod else None
     return () if tried is None or tried.answer is None else (tried.answer,)
 
@@ -179,9 +183,9 @@ def _finding(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -
 
 
 def _warning(balance: Balance, explanation: Explanation, subject: Subject, remedy: str) -> str:
-    """Return the warning about a pod without a node. Shorten a too long warning.
+    """Return the warning about a pod without a node.
 
-    Dropped first is "no node" at the start, then the reasons, then the remedy.
+    A warning that is too long first loses "no node" at its start, then the reasons, then the remedy.
     """
     full, brief = (_waits(balance, explanation, subject, reasons=reasons) for reasons in (True, False))
     mended = [f"{said}; {remedy}" for said in (f"{_NO_NODE}: {full}", full, brief)] if remedy else []

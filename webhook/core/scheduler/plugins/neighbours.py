@@ -20,17 +20,18 @@ from webhook.core.index.read_only import ReadOnlyIndex
 
 
 class Neighbours(Struct, frozen=True):
-    """Existing pods that matter for the affinity of the incoming pod.
+    """Existing pods that matter for the incoming pod's affinity, by node slot.
 
-    Counts are by slot, and include deleted nodes.
+    Slots of deleted nodes can be included.
 
     Attributes:
         affinity_terms: The pod's affinity terms.
-        affinity_pods: The pods that match all affinity terms.
+        affinity_pods: The number of pods on each node that match all affinity terms.
         matches_itself: Whether the pod matches its own affinity terms.
         anti_affinity_terms: The pod's anti-affinity terms.
-        anti_affinity_pods: For each anti-affinity term, the matching pods.
-        existing_terms: Existing pods' anti-affinity terms that match the pod: topology key, and the pods with the term.
+        anti_affinity_pods: For each anti-affinity term, the number of matching pods on each node.
+        existing_terms: Anti-affinity terms of existing pods that match the incoming pod. Each is the topology key, and
+            the number of pods with the term on each node.
         error: The error about an invalid term. Empty without an error.
 
     Source: interpodaffinity/filtering.go ``preFilterState``.
@@ -78,7 +79,12 @@ def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
 def _resolved(
     terms: Iterable[PodAffinityTerm] | None, namespace: str, kind: str, faults: list[tuple[str, SelectorError]]
 ) -> tuple[Term, ...]:
-    """Resolve terms. Invalid terms are added to ``faults``. Source: framework/types.go ``GetAffinityTerms``."""
+    """Compile pod affinity terms. ``namespace`` is the default namespace of a term.
+
+    If a term is invalid, the result is empty, and ``kind`` and the error are added to ``faults``.
+
+    Source: framework/types.go ``GetAffinityTerms``.
+    """
     try:
         return tuple(resolve_term(term, namespace) for term in terms or ())
     except SelectorError as error:
@@ -113,10 +119,10 @@ def _is_widened(selector: Selector, version: KubernetesVersion) -> bool:
 
 
 def widened_terms(pod: Pod, version: KubernetesVersion) -> Iterator[str]:
-    """Yield the affinity terms that upstream wrongly applies to every namespace.
+    """Yield the pod's affinity terms that upstream wrongly applies to every namespace.
 
-    They are required terms of the pod. Each is a path such as ``podAffinity[0]``. If a term is invalid, its whole list
-    is skipped.
+    Only required terms are examined. The result is a path such as ``podAffinity[0]`` for each term. A list with an
+    invalid term is skipped.
     """
     affinity = pod.pod_spec.affinity or Affinity()
     for name, side in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):

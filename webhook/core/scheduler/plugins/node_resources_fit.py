@@ -43,9 +43,10 @@ class FreeResources(Struct, frozen=True, dict=True):
 
     @cached_property
     def short(self) -> tuple[tuple[str, int, int], ...]:
-        """For each scarce resource: the reason, the nodes with too little free, the nodes too small even when empty.
+        """For each scarce resource: a reason, the nodes short of it, the too small nodes.
 
-        Computed once: a review needs it several times for a pod, and it compares 5,000 nodes.
+        A node is short of a resource if too little is free, and too small if too little is free even without pods. The
+        result is cached. A review needs it several times for a pod, and the computation compares all nodes.
         """
         return tuple(
             (
@@ -111,7 +112,11 @@ def run_node_resources_fit(resources: FreeResources) -> PluginResult:
 
 
 def _split(parts: Sequence[_Part], reason: str, failing: int, never: int) -> list[_Part]:
-    """Split each set of nodes into failing and other nodes. Failing nodes get one more reason."""
+    """Add ``reason`` to the nodes in ``failing``.
+
+    Nodes in a part share their reasons. A part is split in two if only some of its nodes fail. Nodes in ``never`` can
+    never run the pod.
+    """
     divided: list[_Part] = []
     for reasons, nodes, unresolved in parts:
         if nodes & failing:

@@ -51,12 +51,12 @@ class Constraint(Struct, frozen=True):
 
 
 class CountedConstraints(Struct, frozen=True):
-    """A pod's hard or soft constraints, and the pods that match each constraint.
+    """A pod's hard or soft constraints, with the number of pods matching each.
 
     Attributes:
-        counts: For each constraint, the matching pods by node slot. Slots of deleted nodes are possible.
+        counts: For each constraint, the number of matching pods by node slot. Slots of deleted nodes can be included.
         require_all: Whether nodes without one of the topology keys get no score.
-        error: The error about an invalid selector. It fails the whole scheduling attempt.
+        error: The error about an invalid selector. With an error, the pod cannot be scheduled.
     """
 
     constraints: tuple[Constraint, ...] = ()

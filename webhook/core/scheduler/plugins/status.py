@@ -42,7 +42,10 @@ class Status(Struct, frozen=True, omit_defaults=True):
 
     @staticmethod
     def of_error(text: str) -> "Status":
-        """Return an error that ends the whole attempt. Source: kube-scheduler framework/interface.go ``AsStatus``."""
+        """Return an error status, which ends the scheduling of the pod.
+
+        Source: kube-scheduler framework/interface.go ``AsStatus``.
+        """
         return Status(Code.ERROR, reasons=(text,))
 
     def with_plugin(self, plugin: str) -> "Status":

@@ -74,7 +74,10 @@ def take_scoring(index: ReadOnlyIndex, problem: Problem) -> _ScoreFacts | None:
 
 
 def _weighted_terms(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, Counts], ...]:
-    """Return the pod's preferred affinity terms: the topology key, and the weights of matching pods by slot.
+    """Return each preferred affinity term of the pod as topology key and node weights.
+
+    The weights are by node slot. A node's weight is the term's weight times the number of matching pods on the node.
+    Anti-affinity has negative weights.
 
     Source: interpodaffinity/scoring.go ``processExistingPod``, ``mergeAffinityTermNamespacesIfNotEmpty``.
     """
@@ -95,8 +98,9 @@ def _weighted_terms(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, 
 def node_scores(scoring: _ScoreFacts, cycle: Cycle, feasible: int) -> Mapping[str, Mapping[int, int]] | None:
     """Return the weighted score of each feasible node, by plugin and node slot.
 
-    A plugin without scores has an empty mapping. ``cycle`` must have the same problem. None for an invalid preferred
-    term of node affinity: kube-apiserver accepts some invalid terms, and the scheduler fails on them.
+    A plugin without scores has an empty mapping. ``scoring`` and ``cycle`` must be about the same pod and cluster. None
+    for an invalid preferred term of node affinity: kube-apiserver accepts some invalid terms, and the scheduler fails
+    on them.
 
     Source: runtime/framework.go ``RunScorePlugins``.
     """

@@ -1,7 +1,7 @@
 """The input of placement rules: a pod template, hard constraints and nodes.
 
-All placement rules share the selected templates and the number of pods. If nodes can be added, their findings are at
-most audit notes. The rules read the cluster only once for each template.
+All placement rules share the selected templates and the number of pods. If nodes can be added to the cluster, findings
+of these rules have at most mode audit. The rules read the cluster only once for each template.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -144,9 +144,10 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         )
 
     def ceilings(self) -> Iterator[tuple[ConstraintCapacity, tuple[Placed, Placed], int]]:
-        """Yield each pair of a zone and a hostname constraint with a lower cap together.
+        """Yield each zone and hostname constraint that together admit fewer pods.
 
-        The pair admits fewer pods than each constraint alone. The last value is this cap in pods.
+        They admit fewer pods than each constraint alone. Each item has the zone constraint's capacity, the two
+        constraints, and the most pods under both.
         """
         for zones, zone in self.subject.while_time_is_left(zip(self.capacities, self.placed, strict=True)):
             for hosts, host in zip(self.capacities, self.placed, strict=True):
@@ -163,7 +164,8 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
     def with_hard(self, kept: Sequence[CountedConstraint]) -> "TemplateUnderRule":
         """Return the same template with other hard constraints.
 
-        They must come from the template's own hard constraints, possibly changed.
+        Args:
+            kept: Hard constraints of this template, unchanged or changed.
         """
         hard = tuple(replace(each, index=index) for index, each in enumerate(kept))
         return replace(
@@ -175,7 +177,10 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
 
     @property
     def at_most(self) -> Mode:
-        """The highest mode of findings. AUDIT if nodes can be added, because pods may fit later."""
+        """The strictest allowed mode of the rule's findings: AUDIT or DENY.
+
+        AUDIT if nodes can be added, because the pods may fit later.
+        """
         return Mode.AUDIT if self.grows else Mode.DENY
 
     def fit(self, admitted: int) -> str:
@@ -284,7 +289,7 @@ def _scaled_to(workload: Workload, index: ReadOnlyIndex) -> int:
 def _facts(
     template: Template, placed: tuple[Placed, ...], most: int, subject: Subject, index: ReadOnlyIndex
 ) -> WorkloadProblem | None:
-    """Return the cluster facts for the pods of this template. None if a selector is invalid."""
+    """Return the problem of scheduling the template's pods in this cluster. None if a selector is invalid."""
     workload, labels = subject.workload, template.template.labels
     keys = {key for each in placed for key in selected_by(each.constraint)}
     # True for a revision label. With such a key, no other workload counts.

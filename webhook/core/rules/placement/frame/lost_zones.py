@@ -46,7 +46,10 @@ def costs_pods(case: TemplateUnderRule) -> bool:
 
 
 def worst_loss(case: TemplateUnderRule) -> Loss | None:
-    """Return the loss of a zone with the most Pending pods. None if no loss leaves pods Pending for certain."""
+    """Return the zone loss that leaves the most pods Pending in every order.
+
+    None if every zone can be lost without such Pending pods, or if missing capacity is the cause.
+    """
     zones = case.facts.problem.nodes.column(ZONE)
     if not case.subject.workload.traits.replaces or zones.sets is None or not _is_moved(case):
         return None
@@ -108,7 +111,10 @@ def _without(hard: CountedConstraint, is_lost: Sequence[int]) -> CountedConstrai
 
 
 def _pending_of_new(case: TemplateUnderRule, capacity: ConstraintCapacity, lost: int) -> int:
-    """Return the fewest Pending pods after the loss, over all placements of a workload without running pods."""
+    """Return the fewest Pending pods, over all placements, after losing nodes.
+
+    0 if the workload has running pods, or the constraint already counts pods. ``lost`` is a bit set of nodes.
+    """
     if capacity.hard.counts or case.running:
         return 0  # what stands there now may be further apart than the constraint would have let it
     column, before = capacity.column, capacity.open

@@ -43,10 +43,10 @@ def first_that_helps(
     field: str,
     brings: Callable[[TemplateUnderRule], bool],
 ) -> Remedy:
-    """Return the first change after which every order places all pods.
+    """Return the first remedy after which every order places all pods.
 
-    Without such a change, return an empty remedy. If ``brings`` finds another problem after the change, the fix also
-    sets nodeTaintsPolicy: Honor. If the problem remains, the fix is text only, without an edit.
+    Without such a remedy, the result is an empty remedy. If ``brings`` finds a new problem after the remedy, the fix
+    also sets nodeTaintsPolicy: Honor. If the problem remains, the fix is only text, without an edit.
     """
     tried = tuple(remedies)
     for target in case.targets(admitted):
@@ -163,10 +163,10 @@ def loosened(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
 
 
 def made_soft(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
-    """Yield the fix of making the constraints soft.
+    """Yield the fix that makes these constraints soft.
 
-    A constraint is removed instead if the same soft constraint exists. If one of the constraints has a single domain,
-    the only fix is the removal of the template's only constraint.
+    If the template already has the same soft constraint, the fix removes the hard one. If a constraint has fewer than
+    two domains, the fix removes it, but only if the template has no other constraint.
     """
     domains = {each.hard.index: each.column.domain_count(each.domains.counting) for each in case.capacities}
     if any(domains[case.placed.index(each)] < 2 for each in several):

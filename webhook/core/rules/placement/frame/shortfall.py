@@ -178,7 +178,8 @@ def _pods_to_place(case: TemplateUnderRule, placement: Placement, template: Temp
 def _own_pods(case: TemplateUnderRule) -> Selector | None:
     """Return the selector of the workload's pods. None if unknown.
 
-    For a kind without a selector, use the pod labels, unless a pod already has them.
+    For a kind without a selector, the pod labels are the selector. It is None if existing pods already match these
+    labels.
     """
     workload, labels = case.subject.workload, case.placed[0].template.template.labels
     own = case.subject.own_selector
@@ -276,9 +277,10 @@ def in_the_way(short: Shortfall) -> str:
 
 
 def _holding_down(case: TemplateUnderRule, here: CandidateNodes, capacity: ConstraintCapacity, placed: Placed) -> str:
-    """Describe the domains that limit a constraint. Empty for none.
+    """Describe the domains that prevent more pods under a constraint.
 
-    A domain limits it with the fewest pods and no usable node. A lack of eligible domains limits it too.
+    Empty without such domains. The cause is a domain with the fewest pods and no usable node. It can also be a lack of
+    eligible domains.
     """
     if not capacity.limit.enough and (placed.constraint.min_domains or 1) == 1:
         return f"{placed.name} has no eligible {placed.noun}, because no eligible node has its topologyKey"
