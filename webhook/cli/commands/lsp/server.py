@@ -57,7 +57,7 @@ class _Session:
     def __init__(self, server: LanguageServer, frame: Frame, shown: Level) -> None:
         self._server, self._frame, self._shown = server, frame, shown
         self._files: dict[str, OpenFile] = {}
-        self._seconds: dict[str, float] = {}  # of the last check after a change
+        self._seconds: dict[str, float] = {}  # of processor time, for the last check after a change
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def open(self, params: types.DidOpenTextDocumentParams) -> None:
@@ -116,11 +116,11 @@ class _Session:
         seconds = self._seconds.get(uri, 0.0)
         # During a long check the editor sends several changes. Wait for the last change.
         await asyncio.sleep(seconds if seconds > _LONG_CHECK_SECONDS else 0)
-        document, opened, start = self._document(uri), self._opened(uri), time.perf_counter()
+        document, opened, start = self._document(uri), self._opened(uri), time.process_time()
         try:
             opened.check(_file(document))
             # The first check examines every object, so it takes longer than the checks of changes.
-            self._seconds[uri] = time.perf_counter() - start if uri in self._seconds else 0.0
+            self._seconds[uri] = time.process_time() - start if uri in self._seconds else 0.0
             published = self._publish(document, opened.result)
             await asyncio.sleep(_PAUSE_SECONDS)
             for _ in opened.renew():
