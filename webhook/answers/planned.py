@@ -119,10 +119,7 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def broken(self) -> Mapping[str, int]:
-        """The pods in the fullest domain, by topology key, of each exceeded cap.
-
-        Only covers caps exceeded under the workloads' fields before the plan.
-        """
+        """Return the pods in the fullest domain, by topology key, for each cap exceeded without the plan."""
         worst = self.seen.worst if self.seen is not None else {}
         return {key: each.pods for key, each in worst.items() if each.pods > (self.group.most(key) or 0)}
 

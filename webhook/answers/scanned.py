@@ -72,7 +72,7 @@ class WorkloadList(Document, frozen=True):
 
 
 class NamedWorkload(Document, frozen=True):
-    """The workload of a skew. In ``evenspread skew``, an entry has these fields and those of the skew."""
+    """The workload of a skew. In ``evenspread skew``, an entry has these fields and the fields of the skew."""
 
     namespace: str
     kind: str

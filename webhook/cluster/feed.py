@@ -111,7 +111,7 @@ class Waiters:
                 del self._waiters[key]
 
     def wake(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
-        """Wake the waiters of these objects. Each checks its own condition."""
+        """Wake the waiters of these objects. Each waiter then checks its own condition."""
         if not self._waiters:
             return
         keys = {key for event, value in changes if event != "DELETED" and (key := _key(value)) is not None}

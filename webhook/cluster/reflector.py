@@ -430,7 +430,10 @@ class Reflector:
         return self._timing.off
 
     def _failed(self, text: str) -> float:
-        """Log a new fault. Returns the wait, half of it random, so that replicas do not retry together."""
+        """Log a new fault, and return the seconds to wait.
+
+        Half of the wait is random, so replicas do not retry at the same moment.
+        """
         if text != self._fault and not self._pace.stopped:
             _log.warning("the watch failed: %s", text, extra={"fields": self._fields()})
         self._fault, self._tried = text, True

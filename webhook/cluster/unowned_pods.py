@@ -20,7 +20,7 @@ class UnownedPod(NamedTuple):
 
 
 class UnownedPods:
-    """The names of all unowned pods. Callers hold the feed's lock."""
+    """The names of all pods without a controller of a built-in kind. Callers hold the feed's lock."""
 
     def __init__(self) -> None:
         self._pods: dict[tuple[str, str], OwnerReference | None] = {}

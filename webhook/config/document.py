@@ -139,7 +139,7 @@ def _events(text: str) -> Iterator[events.Event]:
 
 
 class _Mark(Protocol):
-    """The common fields of both parsers' marks. Lines and columns count from 0."""
+    """A position reported by a YAML parser. Lines and columns count from 0."""
 
     line: int
     column: int

@@ -119,7 +119,13 @@ def parse_policy(
 def config_map_policy(data: Mapping[str, str], *, title: str, today: str | None = None) -> Loaded:
     """Read the policy, and the files it names, from the data of the chart's ConfigMap.
 
-    ``title`` is the ConfigMap's name in messages. ``today`` and errors are as in `parse_policy`.
+    Args:
+        data: The data of the ConfigMap.
+        title: The ConfigMap's name in messages.
+        today: An ISO date, to find expired exemptions. By default, today in UTC.
+
+    Raises:
+        ConfigError: With all faults.
     """
 
     def read(path: str) -> str | None:

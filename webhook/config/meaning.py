@@ -293,5 +293,5 @@ def _domains(part: CheckedDocument) -> Iterator[ConfigFault]:
 
 
 def upstream_fault(document: ConfigDocument, error: FieldError, owner: Path) -> ConfigFault:
-    """Return an error of Kubernetes, in its words, at its position in the file."""
+    """Return a fault with the text of Kubernetes' error, at the error's position in the file."""
     return document.fault((*owner, *parse_path(error.field)), error.text.removeprefix(f"{error.field}: "))

@@ -1,7 +1,8 @@
-"""The evaluators of `evenspread conformance`. Each predicts Kubernetes' result for one test case.
+"""The evaluators of `evenspread conformance`.
 
-An evaluator gets the members of the test case's JSON (``scenario``), and returns the fields of ``expected``. The oracle
-in conformance/ runs Kubernetes' own code on the same test cases.
+Each evaluator predicts Kubernetes' result for a test case. An evaluator gets the members of the test case's JSON
+(``scenario``), and returns the fields of ``expected``. The oracle in conformance/ runs Kubernetes' own code on the same
+test cases.
 """
 
 import json

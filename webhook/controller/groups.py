@@ -263,7 +263,7 @@ def _name(spread_group: SpreadGroup) -> _Name:
 
 
 def _fingerprint(spread_group: SpreadGroup, index: ReadOnlyIndex) -> object:
-    """Return a value for comparison: it changes with the group's workloads, its pods or the nodes."""
+    """Return a value that changes with the group's workloads, the group's pods or the nodes."""
     group = readable_group(spread_group)
     if group is None:
         return None

@@ -57,7 +57,7 @@ class _LostError(Exception):
 
 
 class _RunningScan(Struct):
-    """A running full scan, and the objects seen so far."""
+    """The state of a running full scan. ``seen`` has the keys of the objects listed so far."""
 
     lister: WorkloadLister
     policy: Policy

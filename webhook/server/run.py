@@ -1,4 +1,4 @@
-"""A serving process: its settings, and gunicorn."""
+"""The settings of a serving process, and its start under gunicorn."""
 
 import contextlib
 import errno

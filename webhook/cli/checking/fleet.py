@@ -138,7 +138,10 @@ def _workloads(audits: Sequence[ClusterAudit]) -> list[FleetWorkload]:
 
 
 def _states(cluster: str, result: RunResult) -> Mapping[str, WorkloadInCluster]:
-    """Each workload of a cluster by its title, also those without faults."""
+    """Return the state of each workload of a cluster, by the workload's title.
+
+    Workloads without faults are included.
+    """
     rows, scanned = defaultdict[str, list[Row]](list), dict[str, ScannedWorkload]()
     for _, title in result.clean:
         rows[title] = []

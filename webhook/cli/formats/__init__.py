@@ -39,7 +39,10 @@ def renderer(name: str, report_api: str, *, verbose: bool = False) -> Render:
 
 
 def fleet_renderer(name: str, report_api: str) -> Callable[[Fleet], Iterator[str]]:
-    """The render function of a format for several clusters. JSON and YAML compare them, others list all findings."""
+    """Return the render function of a format for several clusters.
+
+    JSON and YAML compare the clusters. Other formats list the findings of all clusters.
+    """
     if name in {"json", "yaml"}:
         module = importlib.import_module(f"{__name__}.json")
         return partial(module.render_fleet, output=name)

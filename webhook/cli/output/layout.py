@@ -13,7 +13,7 @@ _MAX_WRAPPED_CHARS = 4096  # of one text; it may hold names from outside
 
 
 def joined_pages(answers: Iterable[_Answer], render: Callable[[_Answer], Iterable[str]]) -> Iterator[str]:
-    """Render each answer, with an empty line in between."""
+    """Render each answer as a page, with an empty line between two pages."""
     for number, answer in enumerate(answers):
         yield "\n" * bool(number)
         yield from render(answer)

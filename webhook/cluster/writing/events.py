@@ -23,7 +23,9 @@ def create_event(server: ApiServer, event: JsonObject) -> bool:
 
 
 def count_again(server: ApiServer, event: JsonObject, count: int, time: str) -> None:
-    """Set the event's series to ``count`` at a MicroTime. The API allows no change of its note.
+    """Set the event's series to ``count`` at a MicroTime.
+
+    The API allows no change of the event's note.
 
     Source: kubernetes 1.31 pkg/apis/core/validation/events.go ``ValidateEventUpdate``.
     """

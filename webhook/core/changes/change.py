@@ -54,7 +54,10 @@ Changes = tuple[Change, ...]
 
 
 def set_honor(constraints: Sequence[SpreadConstraint], index: int, field: str) -> Changes:
-    """Set a node policy to Honor, so only nodes usable by the pod count. No change if it already is Honor."""
+    """Return the change of a node policy to Honor. Empty if it already is Honor.
+
+    With Honor, the constraint counts only nodes usable by the pod.
+    """
     change = Change(index, field, HONOR)
     written = change.value_before(constraints) or (HONOR if field == NODE_AFFINITY_POLICY else None)
     return () if written == HONOR else (change,)

@@ -220,7 +220,10 @@ def _defaults(
 def _hard_or_soft(
     wanted: tuple[DefaultConstraint, ...], pod: PodTemplate, policy: Policy, index: ReadOnlyIndex
 ) -> Iterator[SpreadConstraint]:
-    """Yield the default constraints as hard or soft. If two become equal, the one without ``hardWhenDomains`` stays."""
+    """Yield each default constraint in its hard or soft form.
+
+    If two constraints become equal, only the constraint without ``hardWhenDomains`` is yielded.
+    """
     written = {default.constraint.identity for default in wanted if default.hard_when_domains is None}
     decided: set[tuple[str | None, str | None]] = set()
     for default in wanted:

@@ -1,6 +1,6 @@
-"""Whose pods a constraint counts: pods of the pod's own workload, and pods of other workloads.
+"""The workloads with pods counted by a constraint: the pod's own, and others.
 
-The pod's workload is its topmost controller with a known selector, in all revisions.
+The pod's own workload is its topmost controller with a known selector, in all revisions.
 """
 
 from collections.abc import Iterator

@@ -148,7 +148,7 @@ def blocking_parts(cycle: Cycle) -> Iterator[BlockingParts]:
 
 
 def shortages(problem: Problem, nodes: int) -> Iterator[Shortage]:
-    """Yield each requested resource with too little of it free on every one of ``nodes``."""
+    """Yield a shortage for each requested resource with too little free on all of ``nodes``."""
     for name, amount in ((PODS, 1), *problem.request.amounts):
         free, has = problem.resources.free.get(name), problem.resources.allocatable.get(name)
         slots = node_sets.to_slots(nodes)

@@ -61,7 +61,7 @@ class Outlook(Simulation, frozen=True, kw_only=True):
 def simulate_orders(
     batches: Sequence[PodBatch], index: ReadOnlyIndex, keys: Iterable[str], effort: Effort = EFFORT
 ) -> Outlook:
-    """Search the orders of these pods. Find the fullest domain of each key."""
+    """Search the orders of placing these pods. Return the verdict, and the fullest domain of each key."""
     cluster_game = game_of(batches, index)
     result = search(cluster_game.game, effort.states)
     columns = {key: cluster_game.nodes.view.column(key) for key in keys}

@@ -132,7 +132,7 @@ class Pods(View):
         return self._ask(Pods.claim_users, namespace, name)
 
     def mounts(self) -> Mapping[int, int]:
-        """An upper bound of any driver's volumes on each node, by slot."""
+        """The most volumes that the pods on a node can need from any one driver, by node slot. An upper bound."""
         return self._ask(Pods.mounts)
 
     def mounting(self, slots: Sequence[int] | None = None) -> Mapping[int, tuple[Mounted, ...]]:

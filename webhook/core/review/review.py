@@ -113,9 +113,10 @@ def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decis
 
 
 def decide_unread(request: AdmissionRequest, context: Context, why: Reason, *, may_deny: bool) -> Decision:
-    """Decide a request with an unread object: deny it if a rule on ``deny`` applies.
+    """Decide a request with an object that could not be read.
 
-    With ``tooLarge: allow`` in the policy, or without ``may_deny`` (the mutating route), admit it with a warning.
+    Deny the request if a rule in mode deny applies. With ``tooLarge: allow`` in the policy, or without ``may_deny``
+    (the mutating route), admit it with a warning.
     """
     decision, policy, kind = Decision(), context.policy, group_kind(request.api_version, request.kind)
     if may_deny:

@@ -154,9 +154,9 @@ class Representatives:
 
 
 def next_pods(workload: Workload, within: ScanContext) -> Iterator[NextPod]:
-    """Yield the next pod of each template. An existing pod is its own next pod.
+    """Yield the next pod of each template. For an existing pod, yield the pod itself.
 
-    Nothing if nodes or pods are unknown, or if the object has only parts of pods.
+    Yield nothing if nodes or pods are unknown, or if the object has only parts of pods.
     """
     if within.index is None or not workload.whole:
         return

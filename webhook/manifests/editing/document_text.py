@@ -78,7 +78,10 @@ def _line_starts(data: bytes) -> list[int]:
 
 @lru_cache(maxsize=1)
 def _tree(text: str, *, is_json: bool) -> ValuePosition:
-    """Parse a document. The cache holds one document, because callers visit its objects in a row."""
+    """Return the tree of positions of a document.
+
+    Only the last document's tree is cached, because callers visit the objects of a document in turn.
+    """
     return json_tree(text) if is_json else yaml_tree(text.encode())
 
 

@@ -102,7 +102,7 @@ def _joined(text: str, changes: Sequence[_Replacement]) -> list[_Replacement]:
 
 
 def _changes(page: Text, node: ValuePosition, before: Json, after: Json) -> Iterator[_Replacement]:
-    """Yield the text replacements from one value to the other."""
+    """Yield the text replacements that turn the value ``before`` into ``after``."""
     if _alike(before, after):
         return
     if isinstance(before, Mapping) and _has_place_for(after, node, before):

@@ -1,1 +1,1 @@
-"""Files as Kubernetes' clients read them: documents, objects, and the place of each field."""
+"""Read files like Kubernetes' clients: documents, objects, and the position of each field."""

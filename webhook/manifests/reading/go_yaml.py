@@ -53,7 +53,7 @@ _MERGE_TAG = "tag:yaml.org,2002:merge"
 
 
 class Duplicate(Struct, frozen=True, gc=False):
-    """A duplicate key in one mapping. ``index`` is the position of the later one in characters."""
+    """A key that is repeated in a mapping. ``index`` is the character index of the repetition."""
 
     key: str
     index: int

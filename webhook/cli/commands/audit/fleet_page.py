@@ -34,7 +34,10 @@ def render(fleet: Fleet, *, color: bool, findings: bool = True, verbose: bool = 
 
 
 def _short_names(names: Sequence[str]) -> dict[str, str]:
-    """The names of the files without folder and ending, if these still differ."""
+    """Return a short name for each file: without folder and ending.
+
+    The names stay long if two short names would be equal.
+    """
     short = list[str]()
     for name in names:
         stem = PurePath(name).name

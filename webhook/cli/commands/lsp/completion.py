@@ -39,7 +39,7 @@ class Completion(Struct, frozen=True):
 
 
 def complete(file: File, line: int, character: int, frame: Frame) -> Completion:
-    """Complete the word at a position, both from 0."""
+    """Return completions for the word at this line and character. Both count from 0."""
     lines = file.data.decode("utf-8", "replace").split("\n")
     before = lines[line][:character] if line < len(lines) else ""
     word = _WORD.search(before)

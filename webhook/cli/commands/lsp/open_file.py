@@ -50,7 +50,10 @@ class OpenFile:
         self._run()
 
     def renew(self) -> Iterator[None]:
-        """Examine the other objects, since changed objects can affect their findings. Yield after each object."""
+        """Examine again all objects with an outdated examination.
+
+        Changed objects can affect the findings of unchanged objects. Yields after each object.
+        """
         outdated = self._memory.outdated
         for examine_again in outdated:
             examine_again()

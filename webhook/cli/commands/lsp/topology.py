@@ -17,7 +17,10 @@ _NO_CLUSTER = "no nodes known: start `evenspread lsp` with --snapshot FILE or --
 
 
 def topology_at(file: File, line: int, character: int, frame: Frame) -> tuple[FieldPosition, str] | None:
-    """The field topologyKey at a position, both from 0, and its domains as Markdown. None for another field."""
+    """Return the topologyKey at a line and character, and its domains as Markdown.
+
+    Line and character count from 0. None if the position is not in a topologyKey.
+    """
     for manifest, workload in workloads(file, frame):
         for template in workload.templates:
             for number, constraint in enumerate(template.template.pod_spec.constraints):

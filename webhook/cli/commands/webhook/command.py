@@ -225,7 +225,11 @@ def _policy(options: WebhookOptions) -> tuple[Policy, Loaded | None]:
 
 
 def _engine(options: WebhookOptions, policy: Policy) -> tuple[Engine, Feed | None, ApiServer | None]:
-    """The engine with the cluster of a snapshot, or the engine with a feed and its API server."""
+    """Return the engine, the feed of its index, and the API server.
+
+    With a snapshot, the engine has the snapshot's index. Feed and API server are then None. They are also None without
+    a kubeconfig outside a pod, and the engine then has no index.
+    """
     file, asked = options.snapshot or (str(example.CLUSTER) if options.example else None), options.kube_version
     engine = Engine(policy=policy, version=asked or RECORDED, scanned=options.leave_audit_to_scan)
     if file is not None:

@@ -260,7 +260,7 @@ def _is_guarded(group: Group, pod: Pod, stored: StoredPlan) -> bool:
 
 
 def _lacking(seen: ObservedGroup, stored: StoredPlan) -> int:
-    """Count the workloads without the fields of this plan. Applying the plan would restart them."""
+    """Count the workloads without the fields of this plan. Applying the plan would restart these workloads."""
     return sum(
         not _is_guarded(seen.group, member.pod, stored) for member in seen.members if member.shard in stored.zones
     )

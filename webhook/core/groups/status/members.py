@@ -98,7 +98,7 @@ def shards_in_cluster(
 
 
 def duplicate_shards(members: Iterable[GroupMember]) -> str:
-    """Return the names of workloads with the same shard or the same name as another. Empty if there are none."""
+    """Return the names of workloads with the same shard or name as another workload. Empty without any."""
     given = [*members]
     names, kinds = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for member in given:

@@ -72,7 +72,7 @@ class ScoreTable:
     def facts(
         self, view: NodeView, namespace: str, namespace_labels: Mapping[str, str] | None, labels: Mapping[str, str]
     ) -> ScoreFacts:
-        """The facts for scores of a pod with these labels.
+        """Return the existing pods' facts for the node scores of a pod with these labels.
 
         Source: interpodaffinity/scoring.go ``processExistingPod``; framework/types.go ``AddPod``.
         """

@@ -269,7 +269,7 @@ class _NodeCapacity(Struct, frozen=True, kw_only=True, dict=True):
         return max(0, most)
 
     def some(self, nodes: int) -> int:
-        """Return the nodes without those known to reject every pod."""
+        """Return the nodes that may accept a pod: all nodes except those known to reject every pod."""
         full = self.facts.full
         if full and self.freed:
             full &= ~node_sets.from_slots([*self.freed], self.facts.problem.nodes.size)

@@ -79,7 +79,7 @@ class Ordinals(Struct, frozen=True):
 def ordinals(
     index: ReadOnlyIndex, namespace: str, name: str, claims: ClaimTemplates, numbers: range
 ) -> Ordinals | None:
-    """Look up the pods of a StatefulSet with these ordinals. None if too many."""
+    """Look up the pods of a StatefulSet with these ordinals. None for too many pods."""
     if len(numbers) > _MOST:
         return None
     view = index.nodes.view()

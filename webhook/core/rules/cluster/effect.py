@@ -272,8 +272,8 @@ def _counted(constraint: SpreadConstraint) -> tuple[object, ...]:
 def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
     """Whether the constraint can be removed without side effects.
 
-    The removal must cause no new finding about constraints without effect. It must not admit nodes without a topology
-    key. ``idle`` is the number of constraints without effect before the removal.
+    The removal must cause no new finding of the rules in this module. Removing a hard constraint must not admit nodes
+    without its topology key. ``idle`` is the number of constraints without effect before the removal.
     """
     if placed.constraint.hard and not _is_everywhere(placed.constraint.topology_key or "", subject):
         return False

@@ -200,7 +200,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
 
     @property
     def stay(self) -> str:
-        """Return the end of a message: it assumes no running pod moves. Empty without running pods."""
+        """Return the last words of a message: they assume that no running pod moves. Empty without running pods."""
         if not self.running:
             return ""
         return f"; this assumes that the {plural(self.running, 'running pod')} stay{'s' if self.running == 1 else ''}"
