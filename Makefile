@@ -28,8 +28,8 @@ run: $(READY)  ## start the webhook with an example cluster and print three comm
 test: $(READY)  ## the offline suite without its slow tests: under two minutes (Python only)
 	@$(BIN)/python -m pytest -n 3 -m "not slow"  # a third of the time is waiting, so three processes fit two cores
 
-test-all: $(READY)  ## the whole offline suite, as CI runs it (Python only)
-	@$(BIN)/python -m pytest -n 3
+test-all: $(READY)  ## the whole offline suite and its coverage of the core, as CI runs it (Python only)
+	@COVER_CORE=1 $(BIN)/python -m pytest -n 3
 
 browser: $(READY)  ## the console in a real browser (needs chromium in PATH: Debian's package)
 	@$(BIN)/python -m pytest -m browser tests/browser -q --no-cov

@@ -2,7 +2,9 @@
 
 import os
 import time
+from pathlib import Path
 
+import core_coverage
 import pytest
 from hypothesis import settings
 
@@ -12,6 +14,11 @@ from hypothesis import settings
 _IS_GATE = "CI" in os.environ
 settings.register_profile("any-machine", deadline=None, derandomize=_IS_GATE, max_examples=100 if _IS_GATE else 30)
 settings.load_profile("any-machine")
+
+# `make test-all` sets it: only the whole suite covers the core.
+_COVERS_CORE = "COVER_CORE" in os.environ
+if _COVERS_CORE:
+    core_coverage.measure()
 
 # Where the tests themselves run in a pod, no server of theirs is to watch the cluster around it.
 os.environ.pop("KUBERNETES_SERVICE_HOST", None)
@@ -43,3 +50,34 @@ def pytest_runtest_call(item: pytest.Function):
     is_fast_run = item.config.option.markexpr == "not slow" and not _IS_GATE
     if is_fast_run and spent > allowed and not item.get_closest_marker("slow") and spent > allowed * _slowness():
         pytest.fail(f"took {spent:.1f} s of processor time: mark it slow, or make it faster")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Take over what a process of xdist has covered."""
+    core_coverage.merge(getattr(node, "workeroutput", {}).get("ran", {}))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session):
+    """Fail if the whole suite leaves out more lines or branches of the core than known."""
+    if not _COVERS_CORE:
+        return
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["ran"] = {path: bytes(probes) for path, probes in core_coverage.ran.items()}
+        return
+    gaps = [*core_coverage.missing(Path(__file__).parents[1] / "webhook" / "core")]
+    session.config.stash[_GAPS] = gaps
+    if len(gaps) > core_coverage.MOST_GAPS and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+_GAPS = pytest.StashKey[list[str]]()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config):
+    gaps = config.stash.get(_GAPS, [])
+    for gap in gaps:
+        terminalreporter.write_line(f"not covered: {gap}")
+    if gaps:
+        terminalreporter.write_line(f"{len(gaps)} blocks of the core have no test; known: {core_coverage.MOST_GAPS}")
