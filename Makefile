@@ -30,6 +30,7 @@ test: $(READY)  ## the offline suite without its slow tests: under two minutes (
 
 test-all: $(READY)  ## the whole offline suite and its coverage of the core, as CI runs it (Python only)
 	@COVER_CORE=1 $(BIN)/python -m pytest -n 3
+	@$(BIN)/python -m pytest -q tests/test_bench.py  # without probes, since it counts bytecodes
 
 browser: $(READY)  ## the console in a real browser (needs chromium in PATH: Debian's package)
 	@$(BIN)/python -m pytest -m browser tests/browser -q --no-cov
