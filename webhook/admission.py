@@ -60,16 +60,15 @@ _log = logging.getLogger(__name__)
 
 
 class Engine(Struct, frozen=True, kw_only=True, dict=True):
-    """The policy and the cluster for reviews.
-
-    A changed configuration leads to a new engine.
+    """The policy and the cluster for reviews. A changed configuration creates a new engine.
 
     Attributes:
         policy: The policy.
         version: The Kubernetes release.
-        index: The cluster. None if no cluster is known. It can change between reviews, but not during a review.
+        index: The cluster. None if no cluster is known. The index can change between reviews, but not during a review.
         age: Returns the seconds since the index was last known to be current.
-        scanned: Whether the controller scans the cluster. Then reports have the findings of audit-only rules.
+        scanned: Whether the controller scans the cluster. The scan's reports then contain the findings of audit-only
+            rules.
     """
 
     policy: Policy

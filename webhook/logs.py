@@ -31,9 +31,9 @@ _DELETE = "\x7f"  # the only control character that JSON does not escape
 
 
 def configure(level: str, stream: TextIO) -> "LineWriter":
-    """Log records of ``level`` and above to the stream as JSON lines.
+    """Write log records of ``level`` and above to the stream as JSON lines.
 
-    If the interpreter crashes, it writes the stack of each thread to the stream too.
+    After a crash of the Python interpreter, the stream also gets the stack of each thread.
     """
     handler = LineWriter(stream)
     with contextlib.suppress(OSError):  # a stream in memory has no file
@@ -159,7 +159,7 @@ def exception_fields(error: BaseException) -> dict[str, object]:
 
 
 def bounded(text: str, longest: int = LONGEST_TEXT) -> str:
-    """Return the text, or its start and the number of omitted characters."""
+    """Return the text. Cut a text longer than ``longest`` characters, and append the number of omitted characters."""
     if len(text) <= longest:
         return text
     return f"{text[:longest]}… ({len(text) - longest} more)"

@@ -158,7 +158,9 @@ class Metrics:
             results.add_metric([rule, "not-evaluated", ""], count)
         yield results
         yield CounterMetricFamily(
-            "evenspread_log_lines_dropped", "Log lines that were not read in time.", value=dropped_lines()
+            "evenspread_log_lines_dropped",
+            "Log lines dropped because standard error was not read in time.",
+            value=dropped_lines(),
         )
 
     def _request_durations(self) -> Metric:

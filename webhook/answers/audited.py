@@ -109,7 +109,7 @@ class _DefaultsEntry(_InCluster, frozen=True):
 
 
 class _ZoneLossEntry(_InCluster, frozen=True, kw_only=True):
-    """The pods without a node after the failure of a zone, for a workload. Without ``workload``, for all workloads."""
+    """A workload's pods without a node after a zone failure. Without ``workload``, those of all workloads."""
 
     rule: Literal["zone-loss-strands-pods"]
     workload: str | UnsetType = UNSET
@@ -123,9 +123,10 @@ StateEntry = _PendingEntry | _SkewEntry | _DefaultsEntry | _ZoneLossEntry
 
 
 def state_entries(scan: ClusterScan) -> Iterator[StateEntry]:
-    """Yield the audit's entries about pending pods, skew, defaults and zone losses.
+    """Yield the audit's entries about the cluster's present state.
 
-    They cover the whole cluster. The zone losses come last: first the totals by zone, then by workload.
+    First, by workload: Pending pods, skew above maxSkew, and default constraints to inject. Then the pods lost in a
+    zone failure: the total of each zone, and the losses of each workload.
     """
     for workload in scan.workloads:
         title = workload.title

@@ -28,7 +28,13 @@ _MOST_CHARS = 4096  # of a text from an object, which can have megabytes
 
 
 class _WorkloadFinding(Document, frozen=True):
-    """A finding. ``configured`` is the mode without the ceiling. ``waived`` is the reason for a lower mode."""
+    """A finding about a workload.
+
+    Attributes:
+        mode: The mode after the ceiling and exemptions.
+        configured: The mode before the namespace's ceiling and exemptions lower it.
+        waived: The reason for a lower mode. Empty without a reason.
+    """
 
     rule: str
     mode: Mode
@@ -72,7 +78,10 @@ class WorkloadList(Document, frozen=True):
 
 
 class NamedWorkload(Document, frozen=True):
-    """The workload of a skew. In ``evenspread skew``, an entry has these fields and the fields of the skew."""
+    """The name fields of a workload with a skew.
+
+    ``evenspread skew`` prints these fields together with the fields of the skew.
+    """
 
     namespace: str
     kind: str

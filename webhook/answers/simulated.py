@@ -99,7 +99,10 @@ class _CountsBeforeAndAfter(Document, frozen=True):
 
 
 class Simulated(Document, frozen=True):
-    """The result of a simulation. For several events it is the worst result, and ``events`` has all."""
+    """The result of a simulation.
+
+    With several events, the fields describe the event with the worst result. ``events`` has the results of all events.
+    """
 
     verdict: PlacementVerdict
     cause: Cause | None

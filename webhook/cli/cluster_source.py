@@ -79,7 +79,17 @@ def read_snapshot(
     as_version: KubernetesVersion | None,
     keep: Callable[[Item], bool] = lambda _item: False,
 ) -> ClusterSource:
-    """Read the cluster of a snapshot file, as in `read_cluster`."""
+    """Read the cluster of a snapshot file. Prints a line for each skipped object.
+
+    Args:
+        file: The path of the file.
+        policy: Its ``workloads`` name custom kinds to read as well.
+        as_version: Release whose rules compute pod resources. None for the cluster's own release.
+        keep: Selects objects to keep as raw JSON.
+
+    Raises:
+        CommandError: With exit code 3 for an unreadable snapshot.
+    """
     try:
         snapshot = load_snapshot(file, policy.workloads, as_version=as_version, keep=keep)
     except SnapshotError as error:

@@ -113,9 +113,9 @@ def computed_once(compute: Callable[[], Shown]) -> Callable[[], Shown]:
 def scanner_source(
     scanner: Scanner, elector: Elector, policy: Callable[[], Policy], authority: AuthorityUpkeep | None = None
 ) -> Callable[[], Shown]:
-    """Return a function for the console's input: the last scan and its health.
+    """Return a function that returns the data of the console's pages.
 
-    On a standby replica, the function also names the leader.
+    The data is the last scan, and the health of the installation. On a standby replica, it also names the leader.
     """
 
     def get() -> Shown:

@@ -49,7 +49,11 @@ class ClusterSelection(Struct, frozen=True, kw_only=True):
 
 
 def open_cluster(selection: ClusterSelection) -> LiveCluster:
-    """Connect to the selected cluster and request its release. Raises CommandError with exit code 4."""
+    """Connect to the selected cluster and read its Kubernetes version.
+
+    Raises:
+        CommandError: The cluster cannot be read. The exit code is 4.
+    """
     if isinstance(selection.opened, CommandError):
         raise selection.opened
     if selection.opened is not None:

@@ -40,7 +40,7 @@ class ResultOptions(Struct, frozen=True, kw_only=True):
 
 
 class _RuleId(click.ParamType[str]):
-    """A rule id, with suggestions and completion."""
+    """A command-line value that must be a known rule id. Suggests similar ids and completes prefixes."""
 
     name = "rule"
 
@@ -292,9 +292,10 @@ def _policy(file: str, today: str, within: Path | None = None) -> Policy:
 def _installed(
     selection: ClusterSelection, config: str | None, found: FoundConfig | None
 ) -> tuple[Policy | None, ClusterSelection]:
-    """The policy of the installation in a live cluster, if any, and the selection with its connection.
+    """Return the policy of the live cluster's evenspread, and a new selection.
 
-    A failed connection is kept in the selection, and reported after the command's arguments are checked.
+    The policy is None if evenspread is not installed or the connection fails. The new selection contains the open
+    connection, or the connection error. The command reports this error after the check of its arguments.
     """
     from webhook.cli.installed_policy import installed_policy  # noqa: PLC0415 not needed offline
 

@@ -108,10 +108,11 @@ def _https_pool(*, verifies: bool, has_ca: bool) -> type:
 
 
 def _tls_context(*, verifies: bool, has_ca: bool) -> "ssl.SSLContext":
-    """Return a new context. urllib3 adds the configured CA.
+    """Return a new TLS context with Go's checks of certificates.
 
-    Since Python 3.13 urllib3 refuses certificates without key identifiers (RFC 5280). Go accepts them, and many
-    clusters have them. Without a configured CA, the CAs of the system apply.
+    The context also accepts certificates without key identifiers (RFC 5280). Many clusters have them, and Go accepts
+    them. Since Python 3.13 urllib3 refuses them by default. With ``has_ca``, urllib3 adds the configured CA later.
+    Otherwise the context loads the CAs of the system.
     """
     import ssl  # noqa: PLC0415 as in `connect`
 

@@ -181,7 +181,18 @@ def list_objects(
     progress: Callable[[int], None] = lambda _objects: None,
     pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Listing[_Kept]:
-    """List a kind. Returns ``keep(object)`` for each object. ``progress`` gets the number of objects of each page."""
+    """List a kind.
+
+    Args:
+        server: The API server.
+        resource: The kind to list.
+        keep: Converts each listed object to the value to return.
+        progress: Called with the number of objects of each page.
+        pause: The pauses between attempts.
+
+    Returns:
+        The kept values. For a refused list, the refusal instead.
+    """
     values, title = list[_Kept](), resource.title
     try:
         for page in list_pages(server, resource, pause=pause):
@@ -201,7 +212,11 @@ def list_pages(
     *,
     pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Iterator[ListedPage]:
-    """Yield the pages of a kind. Raises NotListedError."""
+    """Yield the pages of a list of all objects of a kind. Retries failed requests.
+
+    Raises:
+        NotListedError: The API server refuses to list the kind.
+    """
     paging = Paging(server, resource)
     failures, renewed, more = 0, False, True
     while more:

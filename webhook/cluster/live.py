@@ -29,7 +29,10 @@ _LOST: Mapping[str, str] = {
 
 
 class UnreadableClusterError(Exception):
-    """The cluster cannot be read. The text is a single line. ``silent`` marks an API server without an answer."""
+    """The cluster cannot be read. The message is a single line.
+
+    ``silent`` is true if the API server does not answer.
+    """
 
     def __init__(self, message: str, *, silent: bool = False) -> None:
         super().__init__(message)
@@ -67,7 +70,18 @@ def read_kinds(
     *,
     pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Iterator[Listing[_Kept]]:
-    """List each kind. ``progress`` gets the number of objects so far. Raises UnreadableClusterError."""
+    """List the objects of each kind.
+
+    Args:
+        live: The cluster.
+        resources: The kinds.
+        keep: Converts an object, as JSON text, to the kept value.
+        progress: Called with the number of objects listed so far, over all kinds.
+        pause: The pauses between attempts to list a kind.
+
+    Raises:
+        UnreadableClusterError: A request failed, or the user may list no kind.
+    """
     total, allowed, refused = 0, False, ""
 
     def count(objects: int) -> None:

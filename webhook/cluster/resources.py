@@ -48,7 +48,7 @@ class Resource(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The resource's name in messages, for use before the plural is known."""
+        """The plural for messages. Before the API server reports the plural, the kind and its group: ``Kind.group``."""
         return self.name or f"{self.kind}.{group_of(self.api_versions[0])}"
 
     def reader(self, api_version: str) -> Reader:

@@ -65,7 +65,7 @@ def read_page(body: bytes, read: Reader) -> tuple[ListPage, list[LeftOutObject]]
 
 
 def read_items(page: RawPage, read: Reader) -> tuple[list[ApiObject], list[LeftOutObject]]:
-    """Decode the objects of a page. Returns them and the undecodable objects."""
+    """Decode the objects of a page. Returns the decoded objects, and the names and errors of the others."""
     values, unread = list[ApiObject](), list[LeftOutObject]()
     for item in page.items or ():
         try:
@@ -160,7 +160,10 @@ def read_plurals(body: bytes) -> Mapping[str, str]:
 
 
 def read_plural(body: bytes, kind: str) -> str:
-    """Return the plural of a kind from its group's resources. Raises RefusedError 404 for an unknown kind."""
+    """Return the plural of a kind from the JSON list of its group's resources.
+
+    Raises RefusedError 404 for an unknown kind.
+    """
     plural = read_plurals(body).get(kind)
     if plural is None:
         raise RefusedError(404, f"no {bounded(kind)} in the group")

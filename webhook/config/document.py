@@ -237,7 +237,11 @@ class _TreeReader:
         return result
 
     def _pairs(self, node: _Mapping, path: Path, depth: int) -> dict[str, tuple[_Scalar, _Node]]:
-        """Return keys and values with ``<<`` resolved. The mapping's own keys win, then the first merged mapping's."""
+        """Return the keys and values of a YAML mapping, with ``<<`` merge keys resolved.
+
+        A key of the mapping itself overrides a merged key. If several merged mappings have the same key, the first
+        mapping wins.
+        """
         self._count(node, depth)
         pairs: dict[str, tuple[_Scalar, _Node]] = {}
         sources: list[_Node] = []

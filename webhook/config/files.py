@@ -40,8 +40,9 @@ class Loaded(Struct, frozen=True, kw_only=True):
     """A policy, with warnings about its file.
 
     Attributes:
-        seen: Every file that was read, with its signature at that time. None if it did not exist.
-        error: Set if the file on disk is newer than ``policy`` and unusable.
+        seen: The name and signature of each file at the time of reading. The signature is None if the file did not
+            exist.
+        error: The error of the file on disk, if it is newer than ``policy`` and unusable.
     """
 
     policy: Policy

@@ -86,9 +86,9 @@ def view(document: ConfigDocument, faults: Sequence[ConfigFault]) -> CheckedDocu
 
 
 def meaning_faults(part: CheckedDocument) -> Iterator[ConfigFault]:
-    """Yield the faults beyond the schema, such as values rejected by Kubernetes.
+    """Yield the configuration's faults not found by the JSON schema.
 
-    kube-scheduler or kube-apiserver would report these values.
+    Some are values that kube-scheduler or kube-apiserver would reject too.
     """
     yield from _rules_version(part)
     yield from _exemptions(part)

@@ -165,7 +165,10 @@ def _error(error: FieldError) -> dict[str, object]:
 
 
 def _constraint(constraint: SpreadConstraint) -> dict[str, object]:
-    """Return a constraint as Go encodes it: three fields always, the others if not empty."""
+    """Return a constraint as JSON in Go's encoding.
+
+    maxSkew, topologyKey and whenUnsatisfiable are always included. Other fields are included if set.
+    """
     optional = {
         "labelSelector": None if constraint.selector is None else selector_as_json(constraint.selector),
         "minDomains": constraint.min_domains,

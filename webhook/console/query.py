@@ -35,11 +35,11 @@ class Sort(StrEnum):
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """The parameters of lists.
+    """The URL parameters of the console's lists.
 
     Attributes:
-        key: A topology key. Empty for the key of zones.
-        page: From one.
+        key: The topologyKey of the heat map. Empty for the zone key.
+        page: The number of the page, from 1.
     """
 
     text: str = ""

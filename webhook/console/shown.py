@@ -1,4 +1,4 @@
-"""The input of all pages: the scan, its time and the state of the installation."""
+"""The data of the console's pages: a scan, the scan's time, and the health of the installation."""
 
 from collections.abc import Callable
 from typing import Annotated

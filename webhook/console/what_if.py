@@ -190,7 +190,11 @@ class Simulator:
         return join(("evenspread", "simulate", *self._cluster, *change.arguments))
 
     def answer(self, change: WhatIfChange) -> Simulated:
-        """Simulate the change in a worker process, and return the answer. Raises NoAnswer."""
+        """Simulate the change in a worker process, and return the result.
+
+        Raises:
+            NoAnswer: Another simulation is running, or this simulation exceeds a limit or fails.
+        """
         if not self._free.acquire(timeout=self._limits.patience_seconds):
             raise NoAnswer("Another what-if question is being answered. Try again in a moment.")
         try:

@@ -212,7 +212,11 @@ class AuthorityUpkeep:
         self.expires = expires(following.signing.certificate)
 
     def _store_usable_ca(self, secret: CaSecret, lives: Lifetimes) -> tuple[Authorities, datetime]:
-        """Return the Secret's content with a usable CA. A new CA is trusted before it is stored."""
+        """Return the Secret's content with a usable CA, and the API server's time.
+
+        If the stored CA is missing or unusable, switch to the next CA or issue a new CA. The controller first writes
+        the CA's certificate into the caBundles, and then stores the CA in the Secret.
+        """
         held, now = secret.read()
         ready = usable_authorities(held, now, lives)
         if ready is held:

@@ -1,11 +1,11 @@
-"""Limits of the controller: writes a minute, CPU share, and time for an object.
+"""Limits of the controller: writes per minute, CPU share, and time per object.
 
-A tenant who creates and deletes workloads quickly uses up the writes of its own namespace only.
+A tenant can create and delete workloads quickly. This uses up only the writes of the tenant's own namespace.
 
-An object's content decides the time of its evaluation, and its author decides the content. `call_within` interrupts the
-evaluation between two bytecodes, at any point. So the called code must not change shared state or start threads. The
-limit counts CPU time, because the object does not cause a slow machine. The call also ends after ten times as much
-wall-clock time.
+The author of an object can make its evaluation slow. `call_within` therefore interrupts a long evaluation. The
+interruption can happen between any two bytecodes, so the called code must not change shared state or start threads. The
+limit counts CPU time, because a busy machine must not end an evaluation early. The call also ends after ten times as
+much wall-clock time.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
 """Metrics of the scan: results, cost and writes.
 
-The number of series is bounded. Zones are at most twelve, and only the worst workloads have their own series.
+The number of time series is limited. At most twelve zones, and only the worst workloads, have their own series.
 """
 
 from collections import Counter

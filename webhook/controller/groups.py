@@ -170,7 +170,10 @@ class GroupReconciler:
         return self._last_checks.get(_name(spread_group), _LastCheck())
 
     def _reconcile(self, spread_group: SpreadGroup, older: tuple[SpreadGroup, ...], feed: Feed) -> str:
-        """Plan and measure a group, and write its status if it changed. Returns the fault, or an empty text."""
+        """Compute the plan and the status of a SpreadGroup, and write a changed status.
+
+        Return an error message, empty if nothing failed. ``older`` are the older SpreadGroups of the namespace.
+        """
         name = _name(spread_group)
         try:
             written = read_status_of(self._server, spread_group)

@@ -241,7 +241,7 @@ class Scanner:
         """Evaluate objects in time slices, and publish the results.
 
         Raises:
-            _LostError: This replica may no longer write.
+            _LostError: This replica is no longer the leader.
         """
         left = [*reversed([*objects])]
         while left:

@@ -13,16 +13,16 @@ from webhook.core.scan.scan_context import ScanContext, scan_context
 
 
 class ScanSettings(Struct, frozen=True, kw_only=True):
-    """Settings of the scan.
+    """Settings of the controller's background scan.
 
     Attributes:
         interval: Seconds between two lists of unwatched kinds. If a change of the whole cluster affects many workloads,
             also the seconds between two updates.
-        full_interval: Seconds from start to start of full scans.
-        share: The allowed share of a core.
-        all_workloads: Whether metrics show the skew of all workloads, or only exceeded limits.
-        slice_seconds: How long a slice of the scan locks the index. Only watch events wait for this lock.
-        workload_seconds: CPU time for a workload. An ordinary workload takes some milliseconds.
+        full_interval: Seconds from the start of a full scan to the start of the next.
+        share: The scan's maximum share of a CPU core, 0.25 for a quarter.
+        all_workloads: Whether metrics show the skew of all workloads. If not, only of workloads above maxSkew.
+        slice_seconds: Seconds of scanning with the index locked, before a rest. Only watch events wait for this lock.
+        workload_seconds: Maximum CPU seconds for a workload. An ordinary workload takes some milliseconds.
     """
 
     interval: float = 300.0

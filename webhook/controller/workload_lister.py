@@ -90,7 +90,9 @@ class WorkloadLister:
         self.unread: set[GroupKind | ObjectName] = set()
 
     def objects(self) -> Iterator[list[ObjectJson]]:
-        """Yield the objects, several at a time.
+        """Yield the objects to scan, as JSON in lists.
+
+        Workloads come first, then the pods to scan on their own.
 
         Raises:
             ClusterError: The API server does not answer.

@@ -23,9 +23,9 @@ _THREAD_SECONDS = 0.2
 
 
 class Missing(Enum):
-    """The reasons why a rule was not evaluated.
+    """The possible reasons for a rule without an evaluation.
 
-    Each value is the message for users, unless a `Reason` has its own message.
+    Each enum value is the message for users. A `Reason` of this kind can have another message.
     """
 
     NO_CLUSTER = "no cluster"
@@ -82,7 +82,10 @@ _is_over: ContextVar[Callable[[], bool]] = ContextVar("_is_over", default=_never
 
 @contextmanager
 def time_limit(is_over: Callable[[], bool]) -> Iterator[None]:
-    """Make `check_time` raise in this thread once ``is_over`` returns true. An inner limit replaces the outer."""
+    """Limit the time of the code in the ``with`` block.
+
+    `check_time` raises in this thread once ``is_over`` returns true. A nested ``with`` block has only its own limit.
+    """
     before = _is_over.set(is_over)
     try:
         yield

@@ -1,8 +1,9 @@
 """Decode JSON into types: one decoder a type, with limits on nesting and values.
 
 The API server accepts 10,000 levels of nesting in fields it does not read (managedFields, custom resources). A decoder
-fails at the depth of Python's stack. Such an object would then escape review, and so would the next objects of a watch.
-`read_nested` therefore removes everything nested deeper than `MOST_LEVELS`. No decoded field is that deep.
+fails on nesting deeper than Python's stack. Without a cut, an object with such nesting would escape review. The next
+objects of its watch would escape too. `read_nested` therefore removes everything nested deeper than `MOST_LEVELS`. No
+decoded field is that deep.
 
 Values are counted before decoding, because a decoder blocks all other threads until all values exist.
 

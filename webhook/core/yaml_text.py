@@ -42,7 +42,10 @@ def flow(value: object) -> str:
 
 
 def flow_scalar(value: object) -> str:
-    """Write a scalar for any style, in quotes if some reader could misread it."""
+    """Write a scalar as YAML text, usable in flow style and in block style.
+
+    Quote the text if a YAML parser could read it as another value.
+    """
     if not isinstance(value, str):
         return json.dumps(value)
     if _PLAIN_IN_FLOW.fullmatch(value) and value.lower() not in _NO_TEXT:

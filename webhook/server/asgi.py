@@ -1,13 +1,13 @@
 """The ASGI callables of both ports.
 
-Admission port: POST /validate and /mutate have a short path. Flask serves every other request. Most reviews take
-microseconds and are answered in the event loop. Exceptions:
+Admission port: this module answers POST /validate and /mutate without Flask. Flask serves every other request. Most
+reviews take microseconds and are answered in the event loop. Exceptions:
 
  - a long body goes to a pool of two threads,
  - a costly object goes to its own process (`costly`). Without a result, the object then goes to the thread pool,
  - a review waits as a suspended task if its pod arrives before its owner, or before the first lists (`waiting`).
 
-Health port: liveness and readiness are answered in this module, so no slow handler delays them.
+Health port: this module answers liveness and readiness, so slow handlers do not delay these probes.
 """
 
 import asyncio

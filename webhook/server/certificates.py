@@ -65,7 +65,11 @@ class RotatingTls:
         self.context.sni_callback = self._choose
 
     def refresh(self) -> None:
-        """Check the files, unless they were checked just before."""
+        """Load the certificate files again if they have changed.
+
+        Skip the check if the last check was less than `FILE_SECONDS` ago. If the new certificate is invalid, keep the
+        last one and record the fault.
+        """
         now = self._clock()
         if now - self._looked < FILE_SECONDS:
             return

@@ -50,9 +50,9 @@ def create_admission(state: ServerState) -> Flask:
 
 
 def create_health(state: ServerState) -> Flask:
-    """Return the Flask application of the plain HTTP port.
+    """Return the Flask application of the plain HTTP port: the route ``/metrics``.
 
-    The ASGI callable serves this port's health routes itself.
+    The ASGI callable serves the port's health routes without Flask.
     """
     app = _bare_app()
 

@@ -113,7 +113,7 @@ def serve(plan: ServerPlan) -> NoReturn:
 
 
 class _Master(Arbiter):  # type: ignore[misc]  # gunicorn publishes no types
-    """gunicorn's master process, without signals that start a second worker or replace the first."""
+    """gunicorn's master process without support for more than one worker, a second master or a reload."""
 
     def __init__(self, application: BaseApplication) -> None:
         super().__init__(application)

@@ -34,7 +34,7 @@ def _second(number: int) -> str:
 
 
 class ServerState:
-    """The server's current engine and readiness, with counters and logs of its requests."""
+    """The state of the webhook server: its review engine, readiness, and counters and logs of requests."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Reduce API objects to the fields that evenspread reads, for snapshots and for an audit's memory.
+"""Reduce API objects to the fields read by evenspread.
 
-The list of fields comes from the core's types. They have no fields for environments, commands, images or names of
-Secrets, so none of these are copied.
+Snapshots use this, and ``audit`` to save memory. The list of fields comes from the types in core. These types have no
+fields for environment variables, commands, images or names of Secrets, so none of these are copied.
 """
 
 import functools

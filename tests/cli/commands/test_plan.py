@@ -548,7 +548,7 @@ def test_volumes_pin_their_shard(answer):
         ),
         pytest.param([group(15, caps=CAPS[1:])], SIX, "and 3 more shards", id="many shards"),
         pytest.param(
-            [group(3, planFor={"shards": 5})], SIX, "these fields keep the caps of up to 3 shards", id="planned"
+            [group(3, planFor={"shards": 5})], SIX, "these fields also keep the caps with up to 3 shards", id="planned"
         ),
         pytest.param(
             [group(2, caps=[{"topologyKey": ZONE, "atMost": 2}])],

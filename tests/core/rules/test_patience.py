@@ -74,6 +74,7 @@ def test_a_request_gets_a_part_of_the_time_there_is(seconds, late):
     assert (missing.get(WIDE) == Missing.NO_TIME.value) is late
 
 
+@pytest.mark.slow
 def test_what_nobody_had_time_to_see_in_the_old_object_denies_nothing():
     """An update that changes nothing of it may not fail because the machine was busy in between."""
     before, after = WEB, {**WEB, "spec": {**WEB["spec"], "replicas": 8}}
@@ -96,6 +97,7 @@ NOTED = {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}
 SKIPPED = {"annotations": {"evenspread.io/skip": "true"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "looked_at_again"),
     [

@@ -36,10 +36,9 @@ class Fleet(Struct, frozen=True, kw_only=True):
     workloads: tuple[FleetWorkload, ...]
 
     def exit_code(self, fail_on: Level | None) -> Exit:
-        """The highest exit code of the clusters, apart from usage errors.
+        """The highest exit code of the clusters. Usage errors count only if every cluster has such an error.
 
-        It is a usage error only if all clusters have one. For example, a namespace on the command line must be unknown
-        in all clusters.
+        For example, a namespace on the command line is a usage error only if no cluster has it.
         """
         codes = [audit.code if audit.result is None else exit_code(audit.result, fail_on) for audit in self.audits]
         return max([code for code in codes if code is not Exit.USAGE], default=Exit.USAGE)

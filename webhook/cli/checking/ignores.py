@@ -30,12 +30,12 @@ _FORM = "write it as # evenspread: ignore[RULE] reason"
 
 
 class Ignore(Struct, frozen=True, kw_only=True):
-    """An ignore comment. Lines and columns count from 1, in the file.
+    """A comment in a file to ignore findings. Lines and columns count from 1.
 
     Attributes:
-        first: The first line covered by the comment. 0 if nothing follows the comment.
-        last: The last line covered by the comment.
-        of_document: Whether the comment covers the whole document.
+        first: The first line with ignored findings. 0 if nothing follows the comment.
+        last: The last line with ignored findings.
+        of_document: Whether the comment ignores findings in the whole YAML document.
     """
 
     file: str
@@ -71,7 +71,7 @@ class Ignore(Struct, frozen=True, kw_only=True):
 
 
 class IgnoreLog:
-    """The ignore comments of a run, and the rules with a finding to suppress."""
+    """The ignore comments of a run, each with the rules that had a finding for the comment to suppress."""
 
     def __init__(self) -> None:
         self._needed: dict[Ignore, set[str]] = {}
@@ -145,7 +145,10 @@ def insertion(data: bytes, row: Row, allowed: Exempts) -> TextEdit | None:
 
 
 def removal(data: bytes, ignore: Ignore, rules: Collection[str]) -> TextEdit:
-    """Remove these rules from a comment of a file, and the comment with its last rule."""
+    """Return the edit that removes these rules from an ignore comment.
+
+    If no rule is left, the edit removes the comment.
+    """
     lines = data.split(b"\n")
     line = lines[ignore.line - 1]
     start = sum(len(above) + 1 for above in lines[: ignore.line - 1])

@@ -47,13 +47,16 @@ class Levels(Struct, frozen=True, kw_only=True):
 
 
 def levels(level: str | None, fix: str | None, fail_on: Level | None, *, named: bool) -> Levels:
-    """Return the lowest severity levels of a run. A failing finding is always printed.
+    """Return the lowest severity levels to print, to fix, and to fail the run at.
+
+    A finding that fails the run is always printed.
 
     Args:
         level: The option --level. None for the default.
         fix: The option --fix: ``some``, ``all`` or None.
-        fail_on: The option --fail-on. None for never.
-        named: Whether the user named rules or wants reports. Reports have all levels.
+        fail_on: The option --fail-on. None if no finding fails the run.
+        named: Whether the user named rules or wants reports. Then the default prints all levels, and --fix fixes all
+            levels.
     """
     shown = Level(level) if level else Level.AUDIT if named else Level.LOW
     if fail_on is not None:

@@ -108,7 +108,7 @@ def _mended(file: File, frame: Frame, lowest: Level, refused: list[tuple[Row, st
 
 
 def _unused_ignores(file: File, data: bytes, frame: Frame) -> tuple[list[ObjectChange], tuple[InputFault, ...]]:
-    """Return the edits that remove unused ignore comments, with a note a comment.
+    """Return the edits that remove unused ignore comments, and a note per comment.
 
     Both are empty if the edits cannot be made safely.
     """

@@ -193,7 +193,11 @@ def _below(path: str, place: str) -> str | None:
 
 
 def _located(manifest: Manifest, operations: Sequence[tuple[str, int]], path: str) -> FieldPosition:
-    """The position of a field in the patch: in the last operation that sets it."""
+    """Return the position of a field in the patch file.
+
+    This is the field's line in the last operation with the field in its value. Otherwise, it is the ``path`` of the
+    first operation on a subfield. Without such an operation, it is the list of operations.
+    """
     for place, number in reversed(operations):
         if (rest := _below(path, place)) is not None:
             return manifest.locate(f"{OPERATIONS}[{number}].value{rest}")
@@ -215,7 +219,11 @@ def _has_directive(value: Mapping[str, Json]) -> bool:
 
 
 def _completed(value: Json, *, constraint: bool = False) -> Json:
-    """The patch without directives, deletions and nulls. Constraints get the missing required fields from ``_BASE``."""
+    """Return the patch without ``$`` directives, deleted objects and null fields.
+
+    Constraints get missing fields from ``_BASE``. ``constraint`` is whether ``value`` is a constraint or a list of
+    constraints.
+    """
     if isinstance(value, list):
         return [_completed(item, constraint=constraint) for item in value]
     if not isinstance(value, Mapping):

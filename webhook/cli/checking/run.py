@@ -108,7 +108,10 @@ def _in_default_namespace(scaler: Autoscaler) -> Autoscaler:
 
 
 def with_patches(frame: Frame, files: Iterable[File]) -> Frame:
-    """Add the patch files of nearby kustomizations to the frame."""
+    """Return the frame, with the patch files of the kustomizations above the files.
+
+    Kustomizations are searched in the directories of the files and in their parent directories.
+    """
     names = (file.name for file in files if Path(file.name).is_file())
     return structs.replace(frame, patches=patched_files(names))
 
@@ -200,7 +203,7 @@ class CheckRun:
         self._owned += 1
 
     def examine(self, manifest: Manifest, frame: Frame) -> Examination:
-        """Examine an object and collect the results."""
+        """Count and examine an object. Add the findings and faults to this run's results."""
         self.count_object(manifest)
         try:
             self.faults += configuration_faults(manifest, frame.today)

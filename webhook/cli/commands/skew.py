@@ -91,9 +91,10 @@ def skew(*, all_namespaces: bool, watch: bool, output: str, selection: ClusterSe
 
 
 def _read_skews(selection: ClusterSelection, frame: Frame, *, everywhere: bool) -> tuple[Sequence[_WorkloadSkew], str]:
-    """Read the skews of the cluster's workloads. Returns the skews and the namespace.
+    """Return the skews of the cluster's workloads, and the namespace of the workloads.
 
-    An empty namespace means all namespaces. Raises CommandError if pods or nodes could not be read.
+    With ``everywhere``, the workloads are from all namespaces and the returned namespace is empty. Raises CommandError
+    if pods or nodes could not be read.
     """
     keep = _keeping(frame.policy.workloads)
     known, here = cluster_with_pods(selection, frame, keep, lost="skew needs them")
@@ -158,7 +159,7 @@ def _is_broken(workload: _WorkloadSkew) -> bool:
 
 
 def _render(skews: Sequence[_WorkloadSkew], where: str, *, color: bool) -> Iterator[str]:
-    """Render the table and its summary. An empty ``where`` is all namespaces."""
+    """Yield the lines of the skew table and its summary. ``where`` is a namespace, or empty for all namespaces."""
     paint = Paint(color=color)
     if not skews:
         yield paint(f"no workload with running pods in {where or 'any namespace'}", GREEN) + "\n"

@@ -15,7 +15,11 @@ _COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "
 
 
 def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
-    """Yield one workflow command (``::error …``) a line. Unreadable input comes first: it makes findings incomplete."""
+    """Yield a GitHub workflow command (``::error …``) per fault and finding.
+
+    Unreadable input comes first, because findings are incomplete without this input. Hidden findings follow as plain
+    log lines.
+    """
     for fault in result.faults:
         if fault.fatal:
             yield _command("error", fault.file, fault.line, fault.column, "evenspread: unreadable", fault.message)

@@ -1,11 +1,12 @@
-"""Complete the two webhook configurations: the caBundle, and rules of webhooks that may refuse writes.
+"""Write the caBundle and the missing rules into the two webhook configurations.
 
 The API server accepts any caBundle, and silently skips the webhook if the bundle is wrong. So evenspread parses a
 bundle before writing it, and compares certificates. Under failurePolicy Fail the chart renders the rules as an
-annotation instead of a field. So a configuration refuses nothing before the API server can verify evenspread.
+annotation, and evenspread writes them into the field later. So a configuration refuses nothing before the API server
+can verify evenspread.
 
-Both fields have no owner in managedFields. So an upgrade, a rollback or a GitOps tool leaves them alone, and a tool
-that renders them meets no conflict.
+evenspread writes the caBundle and the rules without an owner in managedFields. So an upgrade, a rollback or a GitOps
+tool does not remove them. A tool with its own caBundle or rules gets no conflict.
 """
 
 import base64
@@ -144,7 +145,10 @@ def _disown(server: ApiServer, path: str, title: str, content: JsonObject) -> No
 
 
 def _annotated_rules(configuration: JsonObject, title: str) -> list[object] | None:
-    """Return the rules from the annotation. None if the chart renders the field itself."""
+    """Return the webhook rules stored in the annotation of a webhook configuration.
+
+    None without the annotation: the chart has then written the rules into the ``rules`` field.
+    """
     text = (configuration["metadata"].get("annotations") or {}).get(RULES_ANNOTATION)
     if text is None:
         return None

@@ -23,11 +23,17 @@ def create_event(server: ApiServer, event: JsonObject) -> bool:
 
 
 def count_again(server: ApiServer, event: JsonObject, count: int, time: str) -> None:
-    """Set the event's series to ``count`` at a MicroTime.
+    """Update an existing Event after another occurrence.
 
-    The API allows no change of the event's note.
+    The new values are in the Event's ``series``. The API does not allow changes of ``note``.
 
     Source: kubernetes 1.31 pkg/apis/core/validation/events.go ``ValidateEventUpdate``.
+
+    Args:
+        server: The API server.
+        event: The existing Event.
+        count: The number of occurrences.
+        time: The time of the last occurrence, as a MicroTime.
     """
     path = f"{_path(event)}/{quote(event['metadata']['name'])}"
     series = {"series": {"count": count, "lastObservedTime": time}}

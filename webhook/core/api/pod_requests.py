@@ -230,7 +230,9 @@ def container_requests(
     resources: Callable[[Container], ResourceList] | None = None,
     assumed: Mapping[str, int] = _NOTHING,
 ) -> Amounts:
-    """Sum up the requests of containers and sidecars. Return at least the need of each init container.
+    """Return the sum of the requests of all containers and sidecars.
+
+    If an init container needs more together with the sidecars before it, return the higher amount of each resource.
 
     Args:
         containers: The containers, without init containers.

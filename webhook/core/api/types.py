@@ -348,7 +348,7 @@ _NO_SPEC = PodSpec()
 
 
 class PodTemplate(ApiType, frozen=True):
-    """A pod template, and the common part of a Pod."""
+    """A pod template. Also the base class of a Pod, with metadata and spec."""
 
     metadata: ObjectMeta | None = None
     spec: PodSpec | None = None

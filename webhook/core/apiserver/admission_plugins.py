@@ -72,12 +72,12 @@ def as_created(pod: Pod, version: KubernetesVersion, facts: AdmissionFacts | Non
 
 
 def apply_plugins(pod: Pod, facts: AdmissionFacts) -> Pod:
-    """Apply the mutating plugins to a pod. The pod must have kube-apiserver's defaults.
+    """Apply the mutating admission plugins to a pod.
 
-    Refused fields stay unchanged.
+    The pod must have kube-apiserver's defaults. A field stays unchanged even if kube-apiserver would refuse its value.
 
-    Source: plugin/pkg/admission limitranger/admission.go ``Admit``, and the same of priority, defaulttolerationseconds
-    and runtimeclass.
+    Source: plugin/pkg/admission limitranger/admission.go ``Admit``, and ``Admit`` of priority, defaulttolerationseconds
+        and runtimeclass.
     """
     spec = pod.pod_spec
     limits, requests = _default_resources(facts.limit_ranges)
@@ -199,10 +199,14 @@ _NANO = 10**9  # in the unit of `_number`
 
 
 def plugin_refusals(pod: Pod, facts: AdmissionFacts, version: KubernetesVersion) -> tuple[str, ...]:
-    """Return the messages of the plugins that refuse the pod. Empty if no plugin is known to refuse it.
+    """Return the messages of the admission plugins that refuse the pod.
 
-    The texts are upstream's, except that quantities stay as written. The pod is as posted, with kube-apiserver's
-    defaults.
+    Empty if no plugin is known to refuse the pod. Messages are upstream's, except that quantities stay as written.
+
+    Args:
+        pod: The pod as sent, with kube-apiserver's defaults.
+        facts: The cluster's objects for the admission plugins.
+        version: The Kubernetes version.
 
     Source: plugin/pkg/admission limitranger/admission.go ``Validate``, and the same of priority and runtimeclass.
     """

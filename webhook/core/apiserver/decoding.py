@@ -58,12 +58,18 @@ def _refused(path: str, text: str, kind: str) -> DecodeError:
 
 
 def decode(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: str, prefix: tuple[str, ...] = ()) -> T:
-    """Decode an object. Well-formed objects use the fast decoder.
-
-    ``go_type`` is ``v1.`` and a built-in kind or ``PodTemplateSpec``, and ``prefix`` has the fields above the object.
-    DecodeError has kube-apiserver's message.
+    """Decode a JSON object with ``decoder``. If this fails, decode by Go's rules.
 
     Source: runtime/serializer/json/json.go ``Decode``.
+
+    Args:
+        raw: The JSON text.
+        decoder: The fast decoder.
+        go_type: ``v1.`` and a built-in kind, or ``v1.PodTemplateSpec``.
+        prefix: The names of the fields around the object, for paths in error messages.
+
+    Raises:
+        DecodeError: With kube-apiserver's message.
     """
     try:
         return decoder.decode(raw)

@@ -264,7 +264,10 @@ def interpreted_type(node: object) -> dict[str, str]:
 
 
 class _SelfDecodingError(Exception):
-    """The error of a type with its own UnmarshalJSON. It ends the decoding. Source: json/decode.go ``indirect``."""
+    """The error of a type with its own UnmarshalJSON.
+
+    Decoding stops at this error. Source: json/decode.go ``indirect``.
+    """
 
 
 class _Slice(list[object]):

@@ -149,9 +149,17 @@ def _pod_level(
 def _limits_of_all(
     containers: Sequence[Container], total: Mapping[str, int], requests: Mapping[str, WrittenQuantity]
 ) -> dict[str, WrittenQuantity]:
-    """Sum up each limit that every container sets. The sum is at least the request.
+    """Return the default pod-level limit of each resource limited by all containers.
+
+    A limit is the total of the containers' limits, or the pod-level request if the request is higher. Resources without
+    a pod-level request are left out.
 
     Source: pkg/api/pod/util.go ``defaultPodLevelLimits``.
+
+    Args:
+        containers: All containers of the pod, with init containers.
+        total: The total of the containers' limits, in billionths of the unit.
+        requests: The pod-level requests.
     """
     sums = {
         name: f"{nanos}n"

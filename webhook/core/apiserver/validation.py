@@ -120,9 +120,9 @@ def constraint_causes(
     path: str,
     version: KubernetesVersion,
 ) -> tuple[FieldError, ...]:
-    """Return the errors as in ``details.causes``. Older releases repeat some errors.
+    """Return the errors as in ``details.causes`` of kube-apiserver's response.
 
-    The arguments are those of `validate_constraints`.
+    Older Kubernetes releases repeat some errors. The arguments are those of `validate_constraints`.
 
     Source: validation/validation.go ``validateTopologySpreadConstraints``.
     """
@@ -195,9 +195,15 @@ def _match_label_keys(
 ) -> Iterator[FieldError]:
     """Yield errors of matchLabelKeys.
 
-    ``selector`` already includes the requirements merged from matchLabelKeys, so each key occurs there once more.
+    Args:
+        keys: The matchLabelKeys of a constraint.
+        selector: The constraint's label selector after kube-apiserver has merged matchLabelKeys into it. A key that was
+            in the selector before is an error.
+        path: The path of the constraint.
+        version: The Kubernetes version.
 
-    Source: validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``, whose path lacks matchLabelKeys.
+    Source: validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``. For a key in both fields, its error
+        path lacks ``matchLabelKeys``.
     """
     if selector is None:
         yield forbidden(f"{path}.matchLabelKeys", _NO_SELECTOR)

@@ -294,9 +294,13 @@ def _widened(problem: Problem, domains: _Domains, group: Sequence[int]) -> Chang
 
 
 def _needed(constraints: Sequence[DomainCounts], nodes: int) -> list[tuple[int, ...]]:
-    """Return combinations of maxSkew values to admit the pod to some of these nodes.
+    """Return combinations of maxSkew values that admit the pod to one of the nodes.
 
-    Each combination has one maxSkew for each constraint.
+    A combination has one maxSkew for each constraint.
+
+    Args:
+        constraints: The constraints, with the matching pods in each domain.
+        nodes: The candidate nodes, as a bit set.
     """
     parts: list[tuple[tuple[int, ...], int]] = [((), nodes)] if nodes else []
     for domains in constraints:

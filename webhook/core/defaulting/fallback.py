@@ -102,9 +102,17 @@ def _patched(  # noqa: PLR0913, PLR0917 each is a fact of its own
     constraints: Sequence[SpreadConstraint],
     injected: Injection | None,
 ) -> Fallback | None:
-    """Return the fallback of a softened pod. None if kube-apiserver would reject it.
+    """Return the softened constraints of a pod, with their annotation and JSON Patch.
 
-    The fallback's JSON Patch applies after the patch of ``injected``.
+    None if kube-apiserver would reject the softened pod.
+
+    Args:
+        pod: The pod before the changes.
+        within: The policy and the cluster.
+        changes: The changes of the constraints.
+        left: The constraints after the changes.
+        constraints: The constraints before the changes.
+        injected: The injection of defaults. Its patch applies before this patch.
     """
     keys = {each: constraints[each.index].topology_key or "" for each in changes}
     record = _FallbackRecord(

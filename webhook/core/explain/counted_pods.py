@@ -25,10 +25,12 @@ class CountedPods(Struct, frozen=True):
 
     Attributes:
         counted: The number of counted pods.
-        foreign: The number of counted pods that the workload's own selector does not match.
-        names: The other workloads with such pods, as far as known.
-        narrower: A selector of the workload's own pods only. None if no template can declare it.
-        agreed: Whether all other workloads spread over the same key, as if meant to spread together.
+        foreign: The number of counted pods not matched by the workload's own selector.
+        names: The kinds and names of the known other workloads with counted pods.
+        narrower: The constraint's selector restricted to the workload's own pods. None if a pod template cannot contain
+            that selector, for example because of a Job's uid.
+        agreed: Whether all these other workloads have a constraint over the same key. Then counting them is probably
+            intended.
     """
 
     counted: int

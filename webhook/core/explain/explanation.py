@@ -96,12 +96,16 @@ class Explanation(Struct, frozen=True):
     """The verdict on a pod, with reasons and helpful changes.
 
     Attributes:
-        cause: The main reason why no node admits the pod. None if a node does.
-        otherwise: A bit set of the nodes that admit the pod once the cause is removed. For OTHER, the nodes that admit
-            the pod without spread constraints and resource limits.
-        fixes: Changes of constraints. Only for SPREAD.
-        ways: Sets of requirements to drop. Only for OTHER.
-        obstacles: All reasons against nodes, with the nodes' names.
+        problem: The scheduler's input for the pod.
+        verdict: The scheduler's verdict.
+        cause: The main reason why no node admits the pod. None if a node admits the pod.
+        otherwise: The nodes that admit the pod once the cause is removed, as a bit set. For cause OTHER, the nodes that
+            admit the pod without spread constraints and resource limits.
+        balances: The pod's constraints, with their domains and counted pods.
+        fixes: Changes of constraints, the smallest first. Empty unless the cause is SPREAD.
+        reliefs: Changes of the cluster or of the pod's tolerations.
+        ways: Sets of the pod's requirements to drop. Empty unless the cause is OTHER.
+        obstacles: All reasons for rejecting nodes, each with the names of its nodes.
         not_evaluated: Keys of `scheduler.not_evaluated.NOT_EVALUATED`.
     """
 

@@ -164,7 +164,10 @@ def _must_differ(group: Group, domain: str, usable: int) -> str:
 
 
 def _nearest(inputs: PlanInput) -> Iterator[str]:
-    """Yield the smallest change of each cap, and of the shard rule, after which the group provably fits."""
+    """Yield single changes of the group after which the group provably fits.
+
+    The changes are the smallest sufficient increase of each enforced cap, and a shard rule without zones.
+    """
     group = inputs.group
     for cap in group.caps:
         if not cap.enforced:

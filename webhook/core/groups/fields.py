@@ -1,6 +1,7 @@
-"""Build the spread constraints and the affinity of a shard's pods: by a rule of thumb, or by a plan.
+"""Build the spread constraints and the affinity of a shard's pods.
 
-Everything else in the template stays: soft constraints, constraints over other keys, affinity.
+The hard constraints come from a plan, or are one constraint for each cap of the group. The template's own soft
+constraints, constraints over other keys, and affinity are kept.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,13 +48,15 @@ def shard_fields(
 
 
 def with_plan(group: Group, pod: Pod, plan: ShardPlan, *, instead: bool = False) -> Fields:
-    """Add the plan to the pod's fields. Its constraints replace hard constraints over the group's keys.
+    """Return the pod's constraints and affinity with the plan added.
+
+    The plan's constraints replace the pod's hard constraints over the group's keys.
 
     Args:
         group: The group.
         pod: The pod.
         plan: The fields to add.
-        instead: Whether a pin replaces the domains required by the pod.
+        instead: Whether the plan's zone pin replaces the zones required by the pod's affinity.
     """
     spec = pod.pod_spec
     kept = [constraint for constraint in spec.constraints if not is_replaced(group, constraint)]

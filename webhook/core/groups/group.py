@@ -64,7 +64,10 @@ class Group(Struct, frozen=True, kw_only=True):
 
     @property
     def names_zones(self) -> bool:
-        """Whether nodes need zone labels: an enforced cap, ``never_share`` or ``domains`` is about zones."""
+        """Whether nodes need zone labels.
+
+        They do if ``never_share`` or an enforced cap has another key than hostname, or if ``domains`` is set.
+        """
         enforced = (cap.topology_key for cap in self.caps if cap.enforced)
         return self.domains is not None or any(key != HOSTNAME for key in (*self.never_share, *enforced))
 

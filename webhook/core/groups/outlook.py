@@ -61,7 +61,10 @@ class Outlook(Simulation, frozen=True, kw_only=True):
 def simulate_orders(
     batches: Sequence[PodBatch], index: ReadOnlyIndex, keys: Iterable[str], effort: Effort = EFFORT
 ) -> Outlook:
-    """Search the orders of placing these pods. Return the verdict, and the fullest domain of each key."""
+    """Search the orders of placing these pods, and return the result.
+
+    The result has the verdict, and for each topology key the domain with the most pods at any time in any order.
+    """
     cluster_game = game_of(batches, index)
     result = search(cluster_game.game, effort.states)
     columns = {key: cluster_game.nodes.view.column(key) for key in keys}
@@ -125,9 +128,10 @@ def _filling_order(cluster_game: ClusterGame, domains: Sequence[int], target: in
 
 
 def _packing(cluster_game: ClusterGame) -> Sequence[Move]:
-    """Return an order that fills the fullest node first.
+    """Return an order of placing pods that puts many pods on the same node.
 
-    Whenever this node is full, the next pod goes to an empty node.
+    Each pod goes to the admitting node with the most pods. If the fullest node of all admits no more pods, the next pod
+    goes to the admitting node with the fewest pods.
     """
     state: State = cluster_game.game.start
     made = list[Move]()

@@ -69,7 +69,11 @@ def _loads(given: Iterable[Iterable[str]], rooms: Mapping[str, int]) -> dict[str
 
 
 def _evenly(settled: Sequence[Sequence[str]], pods: int, targets: Mapping[str, int]) -> list[list[str]] | None:
-    """Choose zones for each shard until each zone has its target number of pods. None if this greedy choice fails."""
+    """Assign zones to each shard, until each zone has its target number of pods.
+
+    A greedy choice. It returns the zones of each shard, or None if it fails. The result includes the zones in
+    ``settled``.
+    """
     given, loads = list[list[str]](), _loads(settled, targets)
     for number, known in enumerate(settled):
         chosen, left = list(known), sum(len(zones) < pods for zones in settled[number:])

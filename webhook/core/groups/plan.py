@@ -249,14 +249,17 @@ def _injects(defaults: Defaults) -> bool:
 
 
 def _no_cap(group: Group, shards: Sequence[Shard]) -> SpreadConstraint:
-    """Build a constraint that rejects no node. It keeps the cluster's default constraints off the pod."""
+    """Build a constraint that rejects no node. Pods without one would get the cluster's default constraints."""
     return exact_cap(group, HOSTNAME, group.most(HOSTNAME) or len(shards) * group.pods_per_shard)
 
 
 def _stored_candidate(
     group: Group, shards: Sequence[Shard], stored: StoredPlan, capacity: GroupCapacity
 ) -> _Candidate | None:
-    """Return the stored fields as a candidate for the current group. None if they break a cap."""
+    """Return a plan candidate from the stored fields of the group's plan.
+
+    None if the stored fields break a cap of the current group.
+    """
     has_pins = any(stored.zones.values())
     pins = _pins(group, shards, capacity) if has_pins and group.keeps_zones_apart else None
     if (has_pins and pins is None) or any(_to_label(group, stored.constraints, capacity, pins=has_pins)):
@@ -271,7 +274,10 @@ def _kept(
     zone_pins: ZonePins | None = None,
     pinned: int = 0,
 ) -> _Candidate | None:
-    """Return these constraints and pins as a candidate, with the method for each cap. None if a cap is broken."""
+    """Return a plan candidate with these constraints and pins, and with the guarantee for each cap.
+
+    None if they do not keep every cap.
+    """
     keeping, capped = dict[str, CapGuarantee](), dict(_capped_keys(group))
     given = {
         constraint.topology_key: constraint for constraint in constraints if not _is_no_cap(group, constraint, capped)

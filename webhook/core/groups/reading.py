@@ -49,8 +49,8 @@ def read_group(value: Mapping[str, object] | bytes, namespace: str) -> Group:
     """Read a SpreadGroup.
 
     Args:
-        value: The object, as values or JSON.
-        namespace: The namespace of an object without one.
+        value: The SpreadGroup as decoded values or JSON bytes.
+        namespace: The group's namespace if ``value`` has none.
 
     Raises:
         GroupError: The group cannot be planned.

@@ -123,11 +123,16 @@ def _are_alike(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> b
 
 
 def _is_measured(group: Group, shard: Shard, shards: Sequence[Shard]) -> bool:
-    """Whether the zone capacity includes all constraints and affinity terms of a plan.
+    """Whether the zone capacity covers the shard's template under a plan.
 
-    A plan removes some terms of the shard's template, and only the kept ones matter. Anti-affinity between pods of the
-    shard is included over the keys in ``never_share``. Over nodes, it is included only if the shard's pods share no
-    zone.
+    Terms and constraints removed by the plan do not matter. The capacity does not cover:
+
+    - another hard constraint,
+    - required pod affinity to pods of the group,
+    - required anti-affinity to pods of other shards,
+    - required anti-affinity between pods of this shard, over a key outside ``never_share``. The hostname is also
+        covered if
+      the shard's pods share no zone.
     """
     spec = shard.pod.pod_spec
     near, apart = (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity) if spec.affinity else (None, None)

@@ -30,15 +30,15 @@ Event = Literal["ADDED", "MODIFIED", "DELETED"]  # The types of watch events. A 
 
 
 class ClusterIndex(ReadOnlyIndex):
-    """The cluster from events of a watch or a snapshot.
+    """An index of the cluster, updated by the events of a watch or a snapshot.
 
-    The latest event of an object wins. Events of different kinds can arrive in any order. There is no lock. Threads
-    must take turns.
+    The latest event of an object wins. Events of different kinds can arrive in any order. The index has no lock, so
+    only one thread may use it at a time.
 
     Args:
-        version: The cluster's release.
-        scoring: Whether to keep data that only node scores need.
-        learn_at: `pod_groups.LEARN_AT`, for tests.
+        version: The cluster's Kubernetes release.
+        scoring: Whether to keep the data used only to score nodes.
+        learn_at: Number of pods before label keys are examined for many distinct values. Only tests change the default.
 
     Example:
         ``index = ClusterIndex()``, then ``index.apply("ADDED", node)`` for each node, then ``index.nodes.view()``.

@@ -24,7 +24,7 @@ MOST_PARTS = 500
 
 
 def without_excess(pod: Pod) -> Pod:
-    """Return the pod, or only its name, node and state if it is oversized."""
+    """Return the pod. Cut an oversized pod down to its identity, node, scheduler name and status."""
     meta, spec = pod.meta, pod.pod_spec
     if _parts(meta, spec) <= MOST_PARTS:
         return pod

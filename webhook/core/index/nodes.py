@@ -134,7 +134,7 @@ class NodeView:
 
     @cached_property
     def soft_taint_classes(self) -> tuple[tuple[tuple[Taint, ...], int], ...]:
-        """The different lists of PreferNoSchedule taints with their nodes, for scores."""
+        """The different lists of PreferNoSchedule taints, each with its nodes as a bit set. Used to score nodes."""
         return _classes(self.soft_taints.items(), self.size)
 
     @cached_property

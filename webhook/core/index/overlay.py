@@ -93,7 +93,7 @@ def with_owners(index: ReadOnlyIndex, owners: Sequence[Owner]) -> ReadOnlyIndex:
 
 
 def with_declared(index: ReadOnlyIndex, scalers: Sequence[Autoscaler], groups: Sequence[SpreadGroup]) -> ReadOnlyIndex:
-    """Add or replace autoscalers and SpreadGroups."""
+    """Return the index with these autoscalers and SpreadGroups added, or replaced if the index has them."""
     if not scalers and not groups:
         return index
     owners, namespaces = _WithAutoscalers(index.owners, scalers), _WithGroups(index.namespaces, groups)
@@ -208,10 +208,10 @@ class _WithGroups(Namespaces):
 
 
 class _WithRoom(Nodes):
-    """The nodes with the ``freed`` resources added to their free resources.
+    """The nodes of another index with changed free resources.
 
-    The sum is at most the allocatable amount. With ``takes``, the ``freed`` amounts are negative and nothing limits
-    them.
+    ``freed`` returns the amounts to add to the free amounts of a resource, by node slot. The sum is at most the node's
+    allocatable amount. With ``takes``, the amounts are negative and the sum is not limited.
     """
 
     def __init__(self, below: Nodes, freed: Callable[[str], Mapping[int, int]], *, takes: bool = False) -> None:

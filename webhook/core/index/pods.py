@@ -66,7 +66,10 @@ class Pods(View):
     """
 
     def count(self, namespace: str, selector: Selector, *, terminating: bool = False) -> Counts:
-        """The number of matching pods by slot, never 0. With ``terminating``, terminating pods count too."""
+        """The number of matching pods on each node, by node slot. Nodes without a matching pod are missing.
+
+        With ``terminating``, terminating pods count too.
+        """
         return self._ask(Pods.count, namespace, selector, terminating=terminating)
 
     def count_unspread(self, namespace: str, selector: Selector) -> int:
@@ -77,7 +80,10 @@ class Pods(View):
         return self._ask(Pods.count_unspread, namespace, selector)
 
     def free_ordinal(self, namespace: str, stem: str, first: int) -> int:
-        """The lowest number from ``first`` for which no unfinished pod is named ``<stem>-<number>``."""
+        """Return the lowest ordinal from ``first`` without an unfinished pod of this name.
+
+        The pod's name is ``<stem>-<ordinal>``.
+        """
         return self._ask(Pods.free_ordinal, namespace, stem, first)
 
     def on_node(self, namespace: str, name: str) -> PodOnNode | None:
@@ -89,7 +95,7 @@ class Pods(View):
         return self._ask(Pods.namespaces)
 
     def matching(self, namespace: str, selector: Selector) -> Sequence[tuple[str, int]]:
-        """The names and slots of the namespace's matching pods, including terminating pods."""
+        """The names of the namespace's matching pods, each with the slot of its node. Terminating pods are included."""
         return self._ask(Pods.matching, namespace, selector)
 
     def objecting(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, str, int]]:
@@ -97,7 +103,10 @@ class Pods(View):
         return self._ask(Pods.objecting, namespace, labels)
 
     def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
-        """The anti-affinity terms of pods that reject a pod with these labels: topology key, and pods by slot."""
+        """The existing pods' anti-affinity terms that match a pod with these labels.
+
+        Each entry is the term's topology key, and the number of pods with the term by node slot.
+        """
         return self._ask(Pods.terms_matching, namespace, labels)
 
     def score_facts(self, namespace: str, labels: Mapping[str, str]) -> ScoreFacts | None:

@@ -46,7 +46,10 @@ class Volumes(View):
         return self._ask(Volumes.default_class)
 
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
-        """The published limit of attached volumes, by node and CSI driver."""
+        """The limit of attached volumes from each CSINode, by node name and CSI driver.
+
+        Drivers without a limit are missing.
+        """
         return self._ask(Volumes.attach_limits)
 
     def drivers(self) -> Mapping[str, CsiDriver]:
@@ -74,7 +77,7 @@ class Volumes(View):
 
 
 class Owners(View):
-    """Controllers of pods, and their autoscalers."""
+    """The cluster's pod controllers and workloads, and the autoscalers that target them."""
 
     def get(self, api_version: str, kind: str, namespace: str, name: str) -> Owner | None:
         """The owner of this group, kind and name, in any version."""
@@ -185,7 +188,7 @@ class ReadOnlyIndex:
 
     @property
     def revision(self) -> int:
-        """A number that grows with every change."""
+        """A number that grows with every change of the cached cluster."""
         return self._below.revision
 
     @property

@@ -34,10 +34,13 @@ class View:
         self._find = below
 
     def answering(self, question: Callable[Concatenate[ViewType, Arguments], Answer], /) -> Callable[Arguments, Answer]:
-        """Return the method for an index query, of this overlay or of the covered view.
+        """Return the method that answers an index query.
 
-        An overlay overrides a query by a method of the same name. If this class does not override ``question``, the
-        covered view answers.
+        If this overlay's class overrides the query's method, return the overlay's method. Otherwise return the method
+        of the view below.
+
+        Args:
+            question: The query, as a method of the base class: ``Pods.count``.
         """
         check_time()  # Overlays repeat queries many times.
         if getattr(type(self), question.__name__) is question:

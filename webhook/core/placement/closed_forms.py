@@ -86,7 +86,10 @@ def _takes(node_class: NodeClass, pod_class: int, most: int) -> int:
 
 
 def room_of(node_class: NodeClass) -> int | None:
-    """Return how many pods a node of the class, or a pool, can take. None if unlimited."""
+    """Return how many more pods a node of this class admits. None if unlimited.
+
+    For a class that pools several nodes, return the number for the whole pool.
+    """
     if not node_class.open[0]:
         return 0
     # A limit unaffected by pods of this class admits all of them or none.

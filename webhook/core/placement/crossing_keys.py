@@ -31,9 +31,12 @@ from webhook.core.placement.grid import Demand, Grid, Minima
 class ReachableMinima(Struct, frozen=True):
     """The reachable global minima of two crossing topology keys (see `grid`).
 
+    A key of both mappings has three global minima: of hostname, of the first key (rows) and of the second key
+    (columns).
+
     Attributes:
-        before: For each reachable triple of minima, the preceding triple. None for the start.
-        pods: For each reachable triple of minima, the fewest and the most placed pods.
+        before: The preceding three minima. None for the start.
+        pods: The fewest and the most placed pods at these minima.
     """
 
     before: Mapping[Minima, Minima | None]
@@ -154,7 +157,7 @@ def _with_holders(grid: Grid, minima: Minima) -> Iterator[Demand]:
 def _with_columns(grid: Grid, demand: Demand) -> tuple[Demand, bool] | None:
     """Raise the fewest pods of each column with cells in open rows.
 
-    Cells in open rows must be full.A column is blocked if its cells would then hold at least the column's top. The
+    Cells in open rows must be full. A column is blocked if its cells would then hold at least the column's top. The
     second value is whether any row, or any such column, is still undecided.
     """
     low, is_open = [*demand.cols_low], demand.undecided > 0

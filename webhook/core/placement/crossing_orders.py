@@ -81,7 +81,13 @@ def _fits(orders: "_Orders", reached: ReachableMinima) -> bool:
 
 
 class _Order(NamedTuple):
-    """An order of placing pods: its moves, the state after them, and the pods in each cell."""
+    """An order of placing pods.
+
+    Attributes:
+        state: The pods on every node after the last move.
+        moves: The placements of single pods, in order.
+        target: The number of placed pods in each cell of the grid.
+    """
 
     state: State
     moves: tuple[Move, ...]
@@ -89,7 +95,7 @@ class _Order(NamedTuple):
 
 
 class _Orders:
-    """Searches orders of placing pods on a grid (see `grid`). ``moves`` is the moves left to try."""
+    """Searches orders of placing pods on a grid (see `grid`). Gives up after ``moves`` moves in all orders together."""
 
     def __init__(self, grid: Grid, moves: int) -> None:
         self.grid, self.moves = grid, moves
@@ -152,8 +158,9 @@ class _Orders:
     ) -> _Order | None:
         """Extend the order until no move is left, or up to the pods of ``target``.
 
-        None after too many moves. Among hosts with fewer than ``host`` pods, the emptiest is filled first. Among the
-        others, the fullest is filled first, so that another host stays at the minimum.
+        None after too many moves. ``rank`` sorts the hosts first. Of hosts with equal rank and fewer than ``host``
+        pods, the emptiest is filled first. Of the other hosts with equal rank, the fullest is filled first, so that
+        another host stays at the minimum.
         """
         grid, state, moves, there = self.grid, at.state, [*at.moves], dict(at.target)
         rows, cols = [*grid.rows.base], [*grid.cols.base]
@@ -185,10 +192,11 @@ class _Orders:
 
 
 def _filled(demand: Demand, pods: int) -> _Target | None:
-    """Distribute ``pods`` over the cells, within all bounds of the demand.
+    """Return the number of pods for each cell of the grid. None if impossible.
 
-    Returns the number of pods in each cell, or None if impossible. The numbers are a network flow from a source through
-    rows and columns to a sink. Lower bounds are satisfied first.
+    The numbers add up to ``pods``. They are within the bounds of ``demand`` for each row, column and cell. They are
+    computed as a network flow from a source to a sink. The flow goes through the rows, then through the columns. Lower
+    bounds are satisfied first.
     """
     rows, columns = len(demand.rows_low), len(demand.cols_low)
     source, sink, supply, need = range(rows + columns, rows + columns + 4)

@@ -124,7 +124,7 @@ class Game:
         )
 
     def moves(self, state: State, placed: Pods | None = None) -> list[Move]:
-        """List the possible moves. ``placed`` is the result of `Game.placed`, if known."""
+        """List the possible placements and deletions of pods. ``placed`` is the result of `Game.placed`, if known."""
         facts = [self._class_facts(number, class_state) for number, class_state in enumerate(state)]
         placed = self.placed(state) if placed is None else placed
         moves = self._deletions(state, placed)
@@ -249,7 +249,7 @@ class Game:
         return holding - {-1}
 
     def _close_far(self, near: AffinityLimit, facts: Sequence[_ClassFacts], closed: list[bool]) -> None:
-        """Close the node classes that lack a pod required by affinity.
+        """Mark the node classes closed to a pod by its required pod affinity.
 
         Source: interpodaffinity/filtering.go ``satisfyPodAffinity``.
         """

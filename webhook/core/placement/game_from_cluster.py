@@ -256,7 +256,10 @@ class _Batches(Struct, frozen=True):
         )
 
     def counted(self, domains: DomainCounts, batch: PodBatch) -> Pods:
-        """Return, for each batch, 1 if a constraint of ``batch`` counts the pods of that batch, else 0."""
+        """Return a vector with 1 for each batch of pods counted by a constraint, else 0.
+
+        The constraint is ``domains.constraint``. The pods of ``batch`` declare the constraint.
+        """
         selector, namespace = domains.constraint.selector, batch.problem.pod.meta.namespace
         if selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(batch.problem.version):
             return (0,) * len(self.batches)

@@ -31,9 +31,9 @@ Minima = tuple[int, int, int]  # The global minima of hosts, rows and columns.
 
 
 class _Sums(dict[int, int]):
-    """Sums of subsets of the given numbers.
+    """Computes and caches sums of subsets of ``numbers``.
 
-    The key is a bit set of positions. The value is the sum of the numbers at these positions.
+    The key is a bit set of positions in ``numbers``. The value is the sum of the numbers at these positions.
     """
 
     def __init__(self, numbers: Sequence[int]) -> None:
@@ -78,9 +78,9 @@ class _GridKey(Struct, frozen=True):
         return [max(0, minimum + self.max_skew - pods) for pods in self.base]
 
     def holders(self, minimum: int) -> Sequence[int | None]:
-        """The domains that can have the fewest pods at this minimum.
+        """Return the domains that can keep the global minimum at ``minimum``.
 
-        If a domain without an open node has the fewest pods, the result is a single None.
+        Return ``[None]`` if something else keeps it: a domain without an open node, or fewer domains than minDomains.
         """
         if not self.enough or self.floor == minimum:
             return [None]
@@ -127,14 +127,15 @@ class _Cells(NamedTuple):
 class Demand(NamedTuple):
     """Bounds on the pods of each row, column and cell of a grid.
 
-    The top of a row or column is the most pods it may have under its constraint.
+    The top of a row or column is the most pods its constraint allows. With this many pods it is blocked, with fewer it
+    is open.
 
     Attributes:
         cells: The bounds of the cells.
-        blocked: By column, the column's top. A column with this number of pods is blocked.
-        open: The rows known to be below their top, as a bit set.
-        undecided: The rows that may be blocked or open, as a bit set.
-        full: The columns whose cells in open rows are full, as a bit set.
+        blocked: For each column, its top.
+        open: A bit set of the rows known to be open.
+        undecided: A bit set of the rows not yet known to be blocked or open.
+        full: A bit set of the columns without free capacity in the open rows.
     """
 
     cells: _Cells

@@ -56,12 +56,15 @@ _Lower = Mapping[int, Sequence[tuple[int, PodRequest]]]
 def pods_to_preempt(
     batches: Sequence[PodBatch], index: ReadOnlyIndex, simulation: Simulation, effort: Effort
 ) -> int | None:
-    """Count the pods to preempt until all pods fit. None if preemption cannot help.
+    """Return the number of pods to preempt until all new pods fit.
 
-    The number is valid for one order: the order in ``simulation.witness``, then each remaining pod on the node with the
-    fewest victims. After the preemption all pods fit in every order. Only the requests of lower-priority pods count as
-    free. Constraints still count these pods, and their host ports and volumes stay in use. So kube-scheduler can also
-    preempt whenever this function returns a number, but None may be too strict.
+    None if preemption cannot help. After the preemption, all new pods fit in every order. The number itself is valid
+    for one order: the order in ``simulation.witness``, then each remaining pod on the node with the fewest additional
+    victims.
+
+    Only the requests of lower-priority pods count as free. Constraints still count these pods, and their host ports and
+    volumes stay in use. So if the result is a number, kube-scheduler can also preempt. If the result is None,
+    kube-scheduler may still find pods to preempt.
 
     Source: defaultpreemption/default_preemption.go ``PodEligibleToPreemptOthers``, ``SelectVictimsOnNode``.
     """
@@ -212,10 +215,10 @@ def nodes_to_add(
 
 
 def _sizes(domains: int, most: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
-    """Yield each combination of added nodes to try.
+    """Yield combinations of added nodes to try, smallest first.
 
-    Each tuple has the domains, the number of nodes in each of them, and the number in the previous combination. Small
-    numbers are all tried, because more nodes can be worse. Larger numbers grow by half.
+    Each tuple has the domains, the number of added nodes in each domain, and the number tried before it. All small
+    numbers are tried, because a larger number of nodes can be worse. Larger numbers grow by half.
     """
     for nodes in range(1, _MIXED + 1):
         yield from ((family, 1, 0) for family in combinations_with_replacement(range(domains), nodes))

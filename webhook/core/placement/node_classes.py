@@ -26,13 +26,16 @@ _FEW_PARTS = 64
 
 
 class NodeLimits(Struct, frozen=True):
-    """A limit of a pod class on each node: ``base`` + ``sign`` * the node's value.
+    """A limit of a pod class on each node.
+
+    The limit of a node is ``base`` + ``sign`` * the node's number in ``values``. The node admits another pod of the
+    class while a sum is at most this limit: the pods on the node, each multiplied by the weight of its class.
 
     Attributes:
-        pod_class: The number of the pod class.
-        weights: The weight of each pod class in the limited sum.
-        values: The nodes' values by slot.
-        default: The value of nodes not in ``values``. With None, these nodes have no limit, unless ``sign`` is 0.
+        pod_class: The number of the limited pod class.
+        weights: The weight of each pod class in the sum.
+        values: A number for each node slot.
+        default: The number of nodes not in ``values``. With None, these nodes have no limit, unless ``sign`` is 0.
     """
 
     pod_class: int
@@ -51,7 +54,10 @@ class NodeLimits(Struct, frozen=True):
 
     @property
     def of_all(self) -> object:
-        """The limit without its pod class. Equal for pod classes with the same limit."""
+        """A comparison key: all fields of the limit except the pod class.
+
+        Pod classes with the same limit have equal keys.
+        """
         return self.weights, self.base, self.sign, id(self.values), self.default
 
 
@@ -156,10 +162,10 @@ def _noted(known: list[_Item], item: _Item) -> int:
 
 
 def classes_of(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> list[NodeClass]:
-    """Return the classes of all nodes that can gain or lose pods.
+    """Return the classes of all nodes whose number of pods can change.
 
-    The order of the classes depends on labels and numbers, never on slots. Every replica therefore tries and shows the
-    same orders.
+    The classes are sorted by labels and numbers, never by slots. Slots can differ between replicas of the webhook, so
+    all replicas simulate and show the pods in the same order.
     """
     masks = [*nodes.open, *(spread.nodes for spread in (*nodes.by_node, *nodes.by_domain))]
     parts = _parts(nodes.changing, masks, nodes.columns)
@@ -324,10 +330,17 @@ def _pool(
 def _places(
     node_limits: Sequence[NodeLimits], members: Pods, special: int, others: int, enough: int
 ) -> tuple[int, bool]:
-    """Count the pods that fit on the nodes, up to ``enough``.
+    """Count the pods of some pod classes that fit on the nodes, up to ``enough``.
 
-    The second value is whether each node takes at most one pod. ``special`` are the nodes with a limit of their own.
-    ``others`` are the other nodes.
+    Args:
+        node_limits: The limits of these pod classes on each node.
+        members: A vector with 1 for each of these pod classes, 0 for others.
+        special: The nodes with their own number in a limit, as a bit set.
+        others: The other nodes, as a bit set.
+        enough: The highest number to count.
+
+    Returns:
+        The number of pods, and whether each node takes at most one pod.
     """
     weight = {id(limit): limit.weights[members.index(1)] for limit in node_limits}
 

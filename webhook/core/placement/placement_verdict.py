@@ -54,7 +54,13 @@ class Effort(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """A pod of a batch placed on a node, or with ``gone`` deleted from the node."""
+    """The placement of a pod on a node, or the deletion of a pod from a node.
+
+    Attributes:
+        batch: The index of the pod's batch.
+        node: The name of the node.
+        gone: Whether the pod is deleted.
+    """
 
     batch: int
     node: str
@@ -75,17 +81,17 @@ class PlacedPods(Struct, frozen=True):
 
 
 class Simulation(PlacedPods, frozen=True):
-    """A simulation's verdict with its proof.
+    """The verdict of a simulation, with its proof.
 
-    With sampled orders, ``fewest`` and ``most`` are only bounds.
+    If the simulation sampled orders, ``fewest`` and ``most`` are only bounds.
 
     Attributes:
-        stuck: The probability that some pods get no node. Each step takes a random waiting pod, then a random node. If
-            orders were sampled, the share of such orders. None if unknown.
+        stuck: The probability that some pods get no node, if a random waiting pod goes to a random node in each step.
+            If orders were sampled, the share of sampled orders with a pod without a node. None if unknown.
         sampled: The number of sampled orders.
-        states: The number of searched states.
+        states: The number of searched states. A state is the pods on all nodes after some steps.
         witness: The shortest known order that leaves a pod without a node.
-        placed: By batch, the number of pods placed by the witness.
+        placed: By batch of equal pods, the number of pods placed by the witness.
         ends: For every possible final placement, the number of placed pods by batch. Empty if some are unknown.
         skew: The worst skew of a rolling update (`worst_skew`). None for a StatefulSet, and if unknown.
     """

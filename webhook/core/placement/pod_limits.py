@@ -13,9 +13,13 @@ Pods = tuple[int, ...]  # One number for each pod class.
 
 
 class NodeLimit(NamedTuple):
-    """A limit on a node: it admits a pod while ``sum(weight * pods) <= bound``.
+    """A limit on a node. The node admits another pod if ``sum(weight * pods) <= bound``.
 
-    The sum is over the pods already on the node.
+    The sum is over the pod classes. ``pods`` is the number of pods of a class already on the node.
+
+    Attributes:
+        weights: For each pod class, the amount that a single pod adds to the sum.
+        bound: The highest sum at which the node admits another pod.
     """
 
     weights: Pods

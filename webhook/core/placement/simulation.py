@@ -45,8 +45,8 @@ def simulate_batches(
 
     Args:
         batches: The pods to place.
-        index: The cluster, without the pods of the batches that may be deleted.
-        effort: The effort to spend.
+        index: The cluster, without the running pods in ``leaving`` of the batches.
+        effort: The limits of the simulation's work.
         rollout: The rolling update, if the batches are its old and new pods.
 
     Example:
@@ -148,9 +148,10 @@ def named_steps(cluster_game: ClusterGame, moves: Sequence[Move]) -> tuple[Step,
 def _sampled(
     cluster_game: ClusterGame, wanted: int, effort: Effort, states: int, crossing: CrossingEnds | None
 ) -> Simulation:
-    """Simulate a sample of orders, and combine their results with known bounds.
+    """Simulate a sample of the orders in which pods are placed.
 
-    The first order fills full nodes first. The second order fills empty nodes first. The other orders are random.
+    The results are combined with the known bounds on the number of placed pods. The first order places pods on the
+    fullest nodes, the second order on the emptiest nodes. The other orders are random.
     """
     game, known = cluster_game.game, possible_ends(cluster_game.game)
     fewest: int | None = None

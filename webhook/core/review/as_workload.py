@@ -223,5 +223,5 @@ def _replicas(raw: bytes | Raw | None) -> int | None:
 
 
 def capped_for_scale(judged: Iterable[JudgedFinding]) -> tuple[JudgedFinding, ...]:
-    """Return the findings about replicas, with mode warn at most."""
+    """Return only the findings of rules about the number of pods, each with mode warn at most."""
     return tuple(replace(each, mode=each.mode.capped(Mode.WARN)) for each in judged if each.finding.rule in OF_REPLICAS)

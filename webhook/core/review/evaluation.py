@@ -88,7 +88,7 @@ def evaluate_object(given: ReadObject, context: Context, limit: Reason | None = 
 
 
 def cost_and_limit(given: ReadObject, context: Context) -> tuple[bool, Reason | None]:
-    """Return whether the object is costly, and the exceeded limit or None."""
+    """Return whether evaluating the object would delay other reviews, and the exceeded size limit or None."""
     workload, index = given.workload, context.index
     if workload is None:
         return False, None
@@ -106,9 +106,14 @@ def cost_and_limit(given: ReadObject, context: Context) -> tuple[bool, Reason | 
 def with_unanswered_rules(evaluation: Evaluation, policy: Policy, *, costly: bool = False) -> Evaluation:
     """Add a finding for each rule that raised, or skipped the object for its size.
 
-    Otherwise a huge object, or an object that makes a rule raise, would escape a rule in deny mode. `tooLarge: allow`
-    in the policy turns this off. Only denials reach users. If time ran out for a ``costly`` object, its size is the
-    reason.
+    Without these findings, a huge object, or an object that makes a rule raise, would escape a rule in deny mode. Users
+    only see a finding of a rule in deny mode. `tooLarge: allow` in the policy adds no findings.
+
+    Args:
+        evaluation: The evaluation of the object.
+        policy: The policy.
+        costly: Whether the object is costly to evaluate. If time ran out, the finding then names the object's size as
+            the reason.
     """
     if costly:
         missing = (

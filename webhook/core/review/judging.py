@@ -1,4 +1,7 @@
-"""Decide the mode of each finding, by the policy and by the object before an update."""
+"""Decide the mode of each finding: audit, warn or deny.
+
+The mode depends on the policy. In an update, it also depends on the findings of the old object.
+"""
 
 from collections.abc import Collection, Iterable
 

@@ -67,7 +67,11 @@ def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False)
 
 
 def _fallback(workload: Workload, namespace: str, context: Context, injection: Injection | None) -> Fallback | None:
-    """Return the softened constraints of the pod. None if too little of the cluster is known."""
+    """Return the patch to make hard constraints of a pod soft. None without a patch.
+
+    None if the policy or the pod's annotation forbids a patch, or if `fall_back` finds no useful patch. Also None if
+    the cluster data is missing or the computation takes too long.
+    """
     pod, index, policy = workload.templates[0].template, context.index, context.policy
     if index is None or not may_fall_back(pod, policy) or is_costly(workload, len(index.nodes.view())):
         return None

@@ -196,7 +196,7 @@ def _constraints(
 
 
 def _affinity(after: Affinity | None, spec: _JsonObject) -> _JsonObject:
-    """Return the affinity as sent, with the required node affinity and pod anti-affinity of ``after``."""
+    """Return the affinity of ``spec``, with required node affinity and required pod anti-affinity from ``after``."""
     merged, wanted = dict(_object(spec, "affinity")), plain(after or _NO_AFFINITY)
     for part in ("nodeAffinity", "podAntiAffinity"):
         kept = {name: value for name, value in _object(merged, part).items() if name != _REQUIRED}

@@ -80,7 +80,10 @@ def _labels_in(selector: LabelSelector | None) -> int:
 
 
 def exceeded_template_limit(workload: Workload) -> Reason | None:
-    """Return the first limit exceeded by a template, for rules about the cluster. None if all limits are kept."""
+    """Return the first size limit exceeded by a pod template. None if all are kept.
+
+    Above a limit, rules with cluster data are not evaluated.
+    """
     if len(workload.templates) > MAX_TEMPLATES:
         return Reason(f"more than {MAX_TEMPLATES} pod templates", Missing.TOO_LARGE)
     for template in workload.templates:
@@ -163,7 +166,16 @@ def is_costly(workload: Workload, nodes: int) -> bool:
 
 
 def weigh(workload: Workload, nodes: int, *, grouped: bool = False) -> tuple[bool, Reason | None]:
-    """Return whether evaluating the object would delay other reviews too much, and the exceeded limit or None."""
+    """Return whether the evaluation of an object would delay other reviews too much.
+
+    Also return the exceeded limit of `exceeded_constraint_limit`, or None. For an object above this limit, the first
+    value is False.
+
+    Args:
+        workload: The object.
+        nodes: The number of nodes in the cluster.
+        grouped: Whether a SpreadGroup selects a pod template of the object.
+    """
     if cost(workload, nodes, grouped=grouped) <= MOST_IN_LINE:
         return False, None
     # The text of an immense object alone costs more.

@@ -108,7 +108,10 @@ class _Evaluated(NamedTuple):
 
 
 def evaluate(subject: Subject) -> _Evaluated:
-    """Evaluate every applicable rule. A rule with an error has no result (`NotEvaluated.fault`)."""
+    """Evaluate every applicable rule for an object.
+
+    If a rule raises an exception, ``missing`` has a `NotEvaluated` with the exception in ``fault``.
+    """
     answers = _answers(subject) if subject.workload.whole else [*_of_a_part(subject)]
     missing = [each for each in answers if isinstance(each, NotEvaluated)]
     findings: tuple[Finding, ...] = ()
@@ -128,7 +131,7 @@ def is_moot(finding: Finding, beside: Sequence[Finding]) -> bool:
 
 
 def not_looked_at(limit: Reason) -> tuple[NotEvaluated, ...]:
-    """Return a `NotEvaluated` for each rule, about an object beyond a limit."""
+    """Return a `NotEvaluated` for each rule, because the object exceeds a limit. ``limit`` names the limit."""
     return tuple(NotEvaluated(rule.id, limit) for rule in RULES if rule.id not in _ASKED_ELSEWHERE)
 
 

@@ -72,7 +72,9 @@ def own_pods(workload: Workload, within: ScanContext) -> Selector | None:
 
 
 def workload_skews(workload: Workload, within: ScanContext, *, stand_in: bool) -> Iterator[ActualSkew]:
-    """Yield the skew of each constraint of each template's next pod.
+    """Yield the actual skew of a workload, by constraint.
+
+    The constraints are those of the next pod of each template.
 
     Yield nothing if the workload does not keep pods running, or if its pods cannot be identified.
 

@@ -54,11 +54,11 @@ def topics_of(value: ApiObject) -> tuple[Topic, ...]:
 
 
 class Changes:
-    """The topics and owners of all events since the last call of `take`.
+    """Records the changed facts of the cluster since the last call of `take`.
 
     Attributes:
-        topics: The topics of the events.
-        owners: The keys of the workloads among the events' objects.
+        topics: The topics of index queries with possibly changed results, from all events (`topics_of`).
+        owners: The keys of all workloads with an event.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,10 @@ class Changes:
         self._nodes: dict[str, int] = {}  # hashes: most events of nodes are heartbeats, which change nothing
 
     def add(self, value: ApiObject, *, deleted: bool = False) -> None:
-        """Note an event of this object."""
+        """Record the topics of an event's object and, for a workload, its key.
+
+        Skips a node event without a change except the resource version. Most are heartbeats.
+        """
         if isinstance(value, Node):
             digest = 0 if deleted else hash(repr(_without_version(value)))
             if self._nodes.get(value.name) == digest:

@@ -23,9 +23,9 @@ class KnownWorkload(Struct, frozen=True):
 
 
 class KnownWorkloads:
-    """The scanned workloads. Callers hold the lock of the index.
+    """The scanned workloads, with their latest scan results. Callers hold the lock of the index.
 
-    Call `note` before `scan`, on the same state of the index.
+    Call `note` before `scan`, without a change of the index between the calls.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,11 @@ class KnownWorkloads:
         self._differing: list[ObjectKey] = []
 
     def note(self, topics: Iterable[Topic], within: ScanContext) -> Outdated:
-        """Mark and return the workloads with facts changed by events of these topics."""
+        """Return the workloads to scan again after events of these topics.
+
+        A fact of each such workload changed. `due` then includes the workloads. A topic is a kind of cluster data and a
+        namespace.
+        """
         outdated = self._facts.outdated(topics, within)
         self._near |= outdated.near
         self._far |= outdated.far
@@ -105,7 +109,10 @@ class KnownWorkloads:
         return [known.scanned for known in self._known.values() if known.scanned is not None]
 
     def take_differing(self) -> Sequence[ObjectKey]:
-        """Return workloads with a new scan result although no fact changed, since the last call. Normally empty."""
+        """Return and clear the list of workloads with inconsistent scan results.
+
+        A repeated scan of such a workload had another result although no recorded fact had changed. Normally empty.
+        """
         taken, self._differing = self._differing, []
         return taken
 

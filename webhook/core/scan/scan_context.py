@@ -156,7 +156,8 @@ class Representatives:
 def next_pods(workload: Workload, within: ScanContext) -> Iterator[NextPod]:
     """Yield the next pod of each template. For an existing pod, yield the pod itself.
 
-    Yield nothing if nodes or pods are unknown, or if the object has only parts of pods.
+    Yield nothing without an index. Yield nothing if the object has only parts of its pods, such as constraints and
+    labels in a custom resource.
     """
     if within.index is None or not workload.whole:
         return

@@ -105,7 +105,10 @@ def _denied(findings: Sequence[JudgedFinding]) -> tuple[str, ...]:
 
 
 def _wanted(workload: Workload) -> int | None:
-    """Return the number of wanted pods. None if the kind has no such number."""
+    """Return the number of pods required by the workload's spec.
+
+    0 for a suspended workload. None if the spec has no such number, for example in a DaemonSet.
+    """
     if workload.traits.on_every_node or not workload.whole or not workload.templates:
         return None
     if workload.suspended:

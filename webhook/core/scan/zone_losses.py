@@ -116,9 +116,9 @@ class _WorkloadLosses:
 
 
 def _sum(listed: list[Stranded]) -> Stranded:
-    """Add up the stranded pods of all workloads.
+    """Return the sum of the Pending pods of all workloads after a zone failure.
 
-    If a workload's number is unknown, ``fewest`` is a lower bound and ``most`` is None.
+    If the number of a workload is unknown, ``fewest`` of the sum is a lower bound and ``most`` is None.
     """
     most = [each.most for each in listed if each.most is not None]
     return Stranded(sum(each.fewest or 0 for each in listed), sum(most) if len(most) == len(listed) else None)

@@ -63,7 +63,10 @@ def intolerant_pods(pods: Sequence[Pod], taint: Taint) -> list[Pod]:
 
 
 def evict(pods: Sequence[Pod], index: ClusterIndex) -> list[Pod]:
-    """Delete the pods. Return the pods replaced by their controllers."""
+    """Delete the pods from the index. Return the deleted pods that their controllers create again.
+
+    DaemonSet pods and static pods are never returned.
+    """
     for pod in pods:
         index.change("DELETED", pod)
     return [pod for pod in evictable_pods(pods) if is_replaced(pod)]

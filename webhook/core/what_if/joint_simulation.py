@@ -144,7 +144,10 @@ def _settled(wanted: int, *, open_: bool) -> PlacedPods:
 
 
 def batches_of(workloads: Sequence[SimulatedWorkload]) -> list[PodBatch]:
-    """Return the batches of all workloads, in order. ``behind`` of each batch is an index into this list."""
+    """Return the pod batches of all workloads in one list, in order.
+
+    A batch's ``behind`` is the index of the batch to be placed first. The indexes are adjusted to the new list.
+    """
     batches: list[PodBatch] = []
     for workload in workloads:
         first = len(batches)

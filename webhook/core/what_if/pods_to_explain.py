@@ -69,11 +69,13 @@ class PodToExplain(Struct, frozen=True, kw_only=True):
 def pods_of_object(
     raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, within: Context, index: ClusterIndex, *, applied: bool
 ) -> Iterator[PodToExplain]:
-    """Yield the pod itself, or the next pod of each template.
+    """Yield the pods to explain for an object from a file or from the cluster.
+
+    For an existing pod, yield this pod. Otherwise, yield the next pod of each pod template.
 
     Args:
         raw: The object.
-        stated: Its type. Items of a list lack it.
+        stated: The object's apiVersion and kind. ``raw`` lacks these fields if it is an item of a list.
         within: The cluster and the policy.
         index: Receives the owners of the pods.
         applied: Whether the object is in the cluster.

@@ -55,15 +55,15 @@ class SimulationAnswer(Struct, frozen=True, kw_only=True):
     """The result of `evenspread simulate`: the nodes of the pods after an event.
 
     Attributes:
-        joint: The simulation.
-        ends: For each workload that may not fit, one final distribution and the helpful changes. If all fit, one final
-            distribution for the last workload.
+        joint: The verdicts on all simulated workloads.
+        ends: For each workload that may not fit, one final placement and the helpful changes. If all fit, one final
+            placement for the last workload.
         event: The event in words. Empty for none.
-        notes: Sentences about the pods.
-        unseen: Sentences about skipped objects.
+        notes: Remarks for the user, such as a suspended workload or terminating pods counted as deleted.
+        unseen: Remarks about skipped objects.
         added: The nodes to add so that all pods fit.
         preempts: The number of pods of lower priority to preempt. None if unknown.
-        likely: The most likely nodes.
+        likely: The most likely node of each pod. None if not computed.
         scaled: The verdict at the autoscalers' maximum. None without a higher maximum.
         grows: Whether the cluster can add nodes.
     """
@@ -138,8 +138,10 @@ class Run(Struct, frozen=True, kw_only=True):
     The events change ``index``.
 
     Attributes:
-        within: The context. Its cluster is ``index``.
-        effort: The limit on the simulation's effort for each answer.
+        index: The cluster.
+        targets: The workloads to simulate, and the pods affected by the events.
+        within: The context of the simulation. Its cluster is ``index``.
+        effort: The limit on the work for each result.
         rollout: Whether to simulate rolling updates.
         tick: Called with the number of simulated states.
 
@@ -222,7 +224,10 @@ class Run(Struct, frozen=True, kw_only=True):
         return nodes_to_add(batches, cluster, tried, within.policy.domains), preempts
 
     def _scaled(self, workloads: Sequence[SimulatedWorkload]) -> PlacedPods | None:
-        """The verdict at each autoscaler's maximum. None without a higher maximum."""
+        """Return the verdict with each workload at its autoscaler's maximum of replicas.
+
+        None if no autoscaler can raise the replicas. Also None for all workloads of the cluster, and for a rollout.
+        """
         sources = [workload.source for workload in workloads if workload.source is not None]
         if self.targets.everything or self.rollout or all(source.most <= source.replicas for source in sources):
             return None

@@ -1,6 +1,6 @@
 """Paths of pod templates and constraints in custom resources.
 
-`layout_paths` reads the paths.
+The module `layout_paths` reads the values at these paths.
 
 Source: the CRDs of the projects named in `kinds` and `operators`.
 """

@@ -26,9 +26,10 @@ NOT_YET_KNOWN = "not-yet-known"
 
 
 def placeholder(workload: Workload, use: str) -> str:
-    """Return a placeholder for a value not yet set by the workload's controller.
+    """Return a placeholder for a value set later by the workload's controller.
 
-    Each workload and each use (``revision``, ``uid``) has another placeholder. No running pod has its value.
+    The placeholder differs for each workload and each ``use`` (``revision``, ``uid``). No running pod has this
+    placeholder in a label.
     """
     meta = workload.meta
     text = "/".join((use, *workload.group_kind, meta.namespace, meta.name, meta.generate_name, meta.uid))

@@ -41,7 +41,13 @@ def _prometheus(name: str, own: str) -> Layout:
 
 
 def _strimzi(kind: str, *components: tuple[str, str]) -> Layout:
-    """Return the layout of components. Each has its template's path and the suffix of its pods' names."""
+    """Return the layout of a Strimzi kind: where its objects have constraints.
+
+    Args:
+        kind: The value of the pods' label ``strimzi.io/kind``.
+        components: For each component, the path of the mapping with the constraints, and the suffix of the pods' label
+            ``strimzi.io/name``.
+    """
     labels = (("strimzi.io/cluster", "{name}"), ("strimzi.io/kind", kind))
     return _made(*(_bare(path, (*labels, ("strimzi.io/name", f"{{name}}-{suffix}"))) for path, suffix in components))
 
@@ -216,7 +222,11 @@ class OperatorConstraint(SpreadConstraint, frozen=True):
 
 
 class SiblingFields(Struct, frozen=True, rename="camel"):
-    """Fields next to a template with an effect on its constraints."""
+    """The fields beside a pod template with an effect on the template's constraints.
+
+    Attributes:
+        zone_awareness: The field zoneAwareness. None if absent.
+    """
 
     zone_awareness: Mapping[str, object] | None = None
 

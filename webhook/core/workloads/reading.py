@@ -41,12 +41,13 @@ from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, 
 
 
 def reaches_template(workload: Workload) -> bool:
-    """Whether kube-apiserver validates the pod template.
+    """Whether kube-apiserver validates the pod template of the workload.
 
-    For some kinds, an invalid selector stops the validation before the template. An absent or empty selector does not.
+    For some kinds, kube-apiserver validates the selector first. If the selector is invalid, the template is not
+    validated. If the selector is absent or empty, the template is validated.
 
     Source: apps/validation/validation.go ``ValidateDeploymentSpec``, ``ValidateReplicaSetSpec``,
-    ``ValidateStatefulSetSpec``.
+        ``ValidateStatefulSetSpec``.
     """
     return not workload.traits.selector_first or valid_selector(workload.selector) is not None
 

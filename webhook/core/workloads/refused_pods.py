@@ -1,9 +1,12 @@
 """kube-apiserver's errors about the pods of an accepted workload.
 
-kube-apiserver validates templates less strictly than pods. It merges matchLabelKeys into the selectors of a created Pod
-(constraints since 1.34, pod affinity since 1.31), but not of a template. A repeated key, or a key in both fields,
-therefore passes in the template and fails in every pod. Before 1.34, most of a StatefulSet's template is not validated.
-Labels added by controllers, and labels in templates of custom resources, are not validated either.
+kube-apiserver validates templates less strictly than pods. It merges matchLabelKeys into the selectors of a Pod at
+creation (constraints since 1.34, pod affinity since 1.31). It does not merge them in a template. So kube-apiserver
+accepts a template and refuses each of its pods in two cases: a key is repeated in matchLabelKeys, or is in both
+matchLabelKeys and labelSelector.
+
+kube-apiserver also skips labels added by controllers, labels in templates of custom resources and, before 1.34, most of
+a StatefulSet's template.
 
     Workload -> labels_at_creation -> the pod's labels -> validation, as of a created Pod
 

@@ -25,11 +25,11 @@ def written(file: File, after: bytes) -> InputFault | None:
 def replace_file(name: str, before: bytes, after: bytes) -> None:
     """Replace the file's content if it is still ``before``.
 
-    Mode, owner and links to the file stay.
+    The file keeps its mode and owner, and symbolic links to it still work.
 
     Raises:
-        OSError: The file keeps its content. Reasons: a changed file, a special file, a link to outside the link's
-            folder, or a read-only file, even in a writable folder.
+        OSError: The file was not changed. Either its content is no longer ``before``, or it is a special file, a link
+            to outside the link's folder, or a read-only file, even in a writable folder.
     """
     path = Path(os.path.realpath(name))
     if leads_out(name) or not path.is_relative_to(os.path.realpath(Path(name).parent)):

@@ -116,7 +116,12 @@ class _Piece(Struct, frozen=True):
 
 
 class Pieces(Struct, frozen=True):
-    """A file's current text as a sequence of original and new pieces. ``size`` is the original's size."""
+    """The current text of an edited file, as a sequence of original and new pieces.
+
+    Attributes:
+        pieces: The pieces in the order of the text.
+        size: The original file's size in bytes.
+    """
 
     pieces: tuple[_Piece, ...]
     size: int

@@ -205,7 +205,7 @@ def _field_lines(page: Text, node: ValuePosition, name: str, value: Json) -> lis
 
 
 def _members(page: Text, node: ValuePosition) -> list[_Member]:
-    """The mapping's own fields in the order of the text, without merged fields."""
+    """Return the fields of a YAML mapping in the order of the text, without fields of aliases and ``<<`` keys."""
     own = []
     for name, (key, child) in (node.fields or {}).items():
         if node.start <= key.start < node.end and key.end <= child.start <= node.end:
@@ -234,9 +234,9 @@ def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition)
 
 
 def _end(page: Text, node: ValuePosition) -> int:
-    """Return the index after a value's last character.
+    """Return the index after the last character of a YAML value.
 
-    libyaml would end a block only at the start of the next token.
+    libyaml's end of a block mapping or list is too late: it is the start of the next token.
     """
     if node.start == node.end or _is_flow(page, node) or (node.fields is None and node.items is None):
         text = page.text[node.start : node.end]
@@ -260,7 +260,10 @@ def _replaced(page: Text, node: ValuePosition, after: Json) -> _Replacement:
 
 
 def _separator(page: Text, node: ValuePosition, first: int) -> str:
-    """A comma and the white space to write between two entries in brackets, as before the first entry."""
+    """Return the comma and white space to write between two entries in brackets.
+
+    JSON uses the white space before the first entry. YAML has a single space.
+    """
     margin = page.text[node.start + 1 : first] if page.json else ""
     return f",{margin}" if "\n" in margin or (page.json and not margin and ": " not in page.text) else ", "
 
@@ -296,7 +299,17 @@ def _in_brackets(
 def _on_lines(
     page: Text, node: ValuePosition, order: Sequence[_Member], removed: Collection[int], fields: Mapping[str, Json]
 ) -> Iterator[_Replacement]:
-    """Remove the lines of some block fields, and add new lines after the last remaining field."""
+    """Yield the replacements that remove fields of a block mapping and add new fields.
+
+    The removed fields lose their whole lines. New lines follow the last remaining field.
+
+    Args:
+        page: The text of the file.
+        node: The position of the mapping.
+        order: The fields of the mapping, in file order.
+        removed: The positions in ``order`` of the fields to remove.
+        fields: The fields to add.
+    """
     text = page.text
     if not all(_begins_line(text, item) for item in order[1:]):
         raise UneditableError("the fields of a mapping share a line")

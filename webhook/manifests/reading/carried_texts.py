@@ -104,7 +104,7 @@ def _field(steps: tuple[str, ...], kind: str) -> str:
 
 
 def with_values(manifest: Manifest) -> bytes | Mapping[str, Json]:
-    """Return the object, with chart values parsed from their YAML text. Unreadable values remain text."""
+    """Return the object. Replace each YAML string of Helm chart values by its parsed mapping, if readable."""
     if not holds_chart_values(manifest.api_version, manifest.kind) or not may_hold_constraints(manifest.json_text):
         return manifest.value
     value = _parsed(manifest.value)

@@ -80,7 +80,7 @@ class InputDocument(Struct, frozen=True, kw_only=True):
 
     @property
     def start(self) -> int:
-        """The index of the first character behind comments and empty lines."""
+        """The index of the first character after the leading comments, ``---`` lines and empty lines."""
         above = _LEADING.match(self.text)
         rest = self.text[above.end() :] if above else self.text
         return len((above[0] if above else b"").decode("utf-8", "replace")) + len(rest) - len(rest.lstrip())

@@ -52,9 +52,9 @@ class File(Struct, frozen=True):
     linked: bool = False
 
     def unquoted(self, fault: InputFault) -> InputFault:
-        """Return the fault, without text quoted from a linked file.
+        """Return the fault, for a linked file with a message that quotes no text.
 
-        The link's author may not be allowed to read this file.
+        The author of the symbolic link may not be allowed to read the link's target.
         """
         quotes = self.linked and not fault.message.startswith(_PLAIN)
         return structs.replace(fault, message=_UNQUOTED) if quotes else fault

@@ -141,7 +141,8 @@ class _Key(Enum):
 class _OpenNode:
     """An unfinished YAML mapping or sequence.
 
-    ``key`` is the current key. Without a key, it is the next expected event (`_Key`).
+    ``key`` is the mapping key with the value to be read next. Without such a key, it is the kind of the next YAML event
+    (`_Key`).
     """
 
     __slots__ = ("anchor", "decoded", "flow", "key", "merged", "size", "value")
@@ -301,7 +302,9 @@ class _DocumentBuilder:
         self._put(anchor.value, event)
 
     def _bound_aliases(self) -> None:
-        """Limit the share of operations from aliases: 99 % up to 400,000, falling to 10 % at 4,000,000.
+        """Raise if aliases cause too large a share of the decode operations.
+
+        The limit is 99 % up to 400,000 operations. It falls to 10 % at 4,000,000 operations.
 
         Source: decode.go ``allowedAliasRatio``.
         """

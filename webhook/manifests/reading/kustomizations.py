@@ -206,7 +206,10 @@ def _alone(text: str, node: ValuePosition, value: str) -> str:
 
 
 def _at(read: Manifest | InputFault, document: InputDocument, index: int) -> Manifest | InputFault:
-    """Return a copy with every field at the position of this character ``index`` of the document."""
+    """Return a copy of a manifest or fault, with the position of one character.
+
+    All fields of the manifest get this position. ``index`` is the character's index in ``document``.
+    """
     line, column = document.place(index)
     if isinstance(read, InputFault):
         return structs.replace(read, line=line, column=column)

@@ -54,9 +54,11 @@ class ValuePosition(Struct):
 
 
 def find(root: ValuePosition, path: str) -> Span:
-    """The span of the field at a path: the key, and the value if it follows the key.
+    """Return the text span of the field at a path.
 
-    Keys may contain dots, like label keys. The longest matching key wins. ``a[0].{x, y}`` means ``a[0]``.
+    The span covers the key. It also covers the value, if the value is after the key in the text. An alias has its value
+    before the key. Keys may contain dots, like label keys. The longest matching key wins. ``a[0].{x, y}`` means
+    ``a[0]``.
     """
     span = Span(root.start, root.end)
     for key, node, _ in follow(root, path):
@@ -119,7 +121,7 @@ class _Tree:
     def scalar(self, text: str, start: int, end: int) -> None:
         """Add a scalar to the tree: as the next key of a mapping, or as a value.
 
-        A key is the most frequent case, and needs no node.
+        Most scalars are keys. No `ValuePosition` is created for a key, to save time.
         """
         if self._keys and self._keys[-1] is None and self._open[-1].fields is not None:
             self._keys[-1] = (text, Span(start, end))

@@ -1,7 +1,7 @@
 """Explain why a document is neither JSON nor YAML.
 
-A text *claims* to be a Kubernetes object if it has an apiVersion and a kind. If such a text is unreadable, the fault is
-an error. Any other unreadable text of a repository gets a note.
+An unreadable document with an apiVersion and a kind *claims* to be a Kubernetes object, so the fault is an error. Any
+other unreadable document of a repository gets a note. A template also gets a note.
 """
 
 import re

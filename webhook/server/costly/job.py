@@ -45,7 +45,10 @@ class Answers(NamedTuple):
 
 
 class NodesReference(NamedTuple):
-    """Refers to the last `NewView` with this number, so the server sends the nodes only after a change."""
+    """Replaces the cluster's nodes in a message, because the process has them already.
+
+    ``number`` is the number of the `NewView` with these nodes.
+    """
 
     number: int
 

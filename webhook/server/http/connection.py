@@ -125,9 +125,10 @@ class Connection(asyncio.Protocol):
             uvloop_transport.set_read_buffer_limits(high=_BUFFER_BYTES)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Remove the connection from the table, and drop references to other objects.
+        """Remove the connection from the table, and cancel its unfinished request.
 
-        With a large index, Python's garbage collector rarely runs.
+        Also drops references to other objects, so that Python frees them without the garbage collector. With a large
+        index, the collector rarely runs.
         """
         self.port.table.leave(self)
         self._closed = True
@@ -268,9 +269,10 @@ class Connection(asyncio.Protocol):
             self.port.table.grown(self)
 
     def _begin(self, data: bytes) -> None:
-        """Start a request.
+        """Start to read a request.
 
-        A plain request is answered at once. Bytes after it, or any other request, go to the full HTTP parser.
+        A complete, simple POST request (`plain_request`) is answered at once. Bytes after such a request, and any other
+        request, go to the full HTTP parser.
         """
         request = None if self._unread is not None or self.port.state.draining else plain_request(data)
         if request is not None:

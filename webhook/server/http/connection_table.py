@@ -196,7 +196,10 @@ class ConnectionTable:
         return source is not None and source.proven
 
     def hold(self, connection: TrackedConnection, size: int) -> bool:
-        """Reserve memory for the connection until `release`. Returns False if other sources have priority."""
+        """Reserve memory for the connection's request body until `release`.
+
+        May end idle connections of another source to free memory. Returns False if the memory is not enough.
+        """
         source = self._sources.get(connection.source)
         if source is None or (connection not in source.unproven and connection not in source.served):
             return False
@@ -231,9 +234,10 @@ class ConnectionTable:
         return self.held_bytes + size <= budget
 
     def _wake(self) -> None:
-        """Let one connection waiting for memory retry.
+        """Wake one connection among those waiting for memory, to try again.
 
-        Connections with a fitting body come first, then proven sources, then sources with less memory in use.
+        Prefer a connection with a fitting request body. Among equals, prefer a client address with an earlier valid
+        request, then the client address with the least memory in use.
         """
         waiting = []
         for connection, (size, freed) in self._waiting.items():
@@ -301,7 +305,11 @@ class ConnectionTable:
         return heaviest
 
     def _end_oldest(self, sources: Iterable[_SourceConnections], reason: Reason) -> bool:
-        """End the least recently used connection of the first source with an idle connection."""
+        """End an idle connection, and return whether there was one.
+
+        This is the least recently used connection of the first client (``sources``) with an idle connection. For the
+        reason ``body-bytes``, the connection must also hold memory.
+        """
         for source in sources:
             for connection in source:
                 if not connection.busy and (reason != "body-bytes" or connection.held_bytes):

@@ -1,6 +1,6 @@
-"""Accept connections, and refuse sources before the costly TLS handshake.
+"""Accept connections, and refuse client addresses before the costly TLS handshake.
 
-The connection table decides which sources are accepted. asyncio's own server is not used, because it creates a protocol
+The connection table decides on each client address. asyncio's own server is not used, because it creates a protocol
 without the client's address and does not count unfinished handshakes.
 """
 

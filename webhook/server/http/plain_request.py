@@ -32,7 +32,10 @@ class PlainRequest(NamedTuple):
 
 
 def plain_request(data: bytes) -> PlainRequest | None:
-    """Return the request at the start of the bytes. None if it is incomplete or not plain."""
+    """Return the POST request at the start of the bytes.
+
+    None for an incomplete request, another method, or a request with header fields about framing or the connection.
+    """
     # A head within the limit of a field has no oversized field.
     head = _HEAD.match(data, 0, FIELD_BYTES)
     if head is None or len(head[1]) + _AROUND_TARGET > LINE_BYTES:

@@ -33,7 +33,11 @@ def header(scope: Scope, name: bytes) -> bytes:
 
 @contextlib.asynccontextmanager
 async def reserve_memory(scope: Scope, limit: int, seconds: float = 0.0) -> AsyncIterator[None]:
-    """Reserve memory for the body within the block. Raises BodyError 429 without memory in time."""
+    """Reserve memory for the request body until the end of the ``async with`` block.
+
+    Raises:
+        BodyError: 429 if the memory is not free within ``seconds``.
+    """
     stated = header(scope, b"content-length")
     most = limit if header(scope, b"transfer-encoding") else min(int(stated or 0), limit)
     connection = scope["connection"]

@@ -589,7 +589,7 @@ def test_it_never_speaks_where_all_pods_are_the_workloads_own(own, more, asks, o
             "app=cart",
             [deployed("pay")],
             "zone[0] also counts the pods of pay in the same file; narrow it to app=cart; "
-            "this workload's own selector does not match them; a domain full of their pods accepts no pod of this"
+            "this workload's own selector does not match those pods; a domain full of their pods accepts no pod of this"
             " workload",
             id="a hard constraint",
         ),
@@ -598,8 +598,8 @@ def test_it_never_speaks_where_all_pods_are_the_workloads_own(own, more, asks, o
             "app=cart",
             [deployed("pay", HARD), deployed("db", HARD)],
             "zone[0] also counts the pods of db and pay in the same file; narrow it to app=cart unless they are one "
-            "application; this workload's own selector does not match them; a domain full of their pods is the last "
-            "choice for a pod of this workload",
+            "application; this workload's own selector does not match those pods; a domain full of their pods is the "
+            "last choice for a pod of this workload",
             id="a soft one, and others that have it too",
         ),
         pytest.param(
@@ -621,7 +621,7 @@ def test_it_never_speaks_where_all_pods_are_the_workloads_own(own, more, asks, o
                 owner("Deployment/of-two", "run=two", declared("app=cart part=shop"), declared("run=two")),
             ],
             f"zone[0] also counts the pods of db and {'p' * 31}… in the same file; narrow it to app=cart; "
-            "this workload's own selector does not match them; a domain full of their pods accepts no pod of this"
+            "this workload's own selector does not match those pods; a domain full of their pods accepts no pod of this"
             " workload",
             id="a long name",
         ),

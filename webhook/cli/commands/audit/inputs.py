@@ -87,9 +87,11 @@ def cluster_inputs(
 
 
 def _split(files: Iterator[File | InputFault]) -> Iterator[tuple[str, Content]]:
-    """Yield the name and content of each cluster. Without two snapshots, all files are one cluster without a name.
+    """Yield the name and the files of each cluster.
 
-    A snapshot and an unreadable file are two clusters. At most two clusters are in memory, apart from their results.
+    With two or more snapshots, each file is a cluster of its own. So is each file if the input is a snapshot and
+    unreadable files. Otherwise all files are one cluster, with an empty name. At most two clusters are in memory, apart
+    from their results.
     """
     first = list[File | InputFault]()
     for file in files:
@@ -109,7 +111,10 @@ def _split(files: Iterator[File | InputFault]) -> Iterator[tuple[str, Content]]:
 
 
 def _alone(file: File | InputFault) -> Iterator[tuple[str, Content]]:
-    """Yield a file as a cluster of its own. Prints notes."""
+    """Yield a file's name and content, as the input of a separate cluster.
+
+    A fatal input fault is yielded like a file. Other input faults are printed instead.
+    """
     if isinstance(file, File):
         yield file.name, [file]
     elif file.fatal:

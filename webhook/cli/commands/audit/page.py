@@ -155,7 +155,7 @@ def _worst(noun: str, rows: Sequence[Row], name: Callable[[Row], str], paint: Pa
 
 
 def _badness(rows: Iterable[Row]) -> tuple[int, ...]:
-    """The sort key that puts the worst first: the number of findings by severity."""
+    """Return a sort key: the negated numbers of findings, most severe first. The worst workload sorts first."""
     counts = Counter(row.severity for row in rows)
     return tuple(-counts[severity] for severity in _SEVERITIES)
 

@@ -87,7 +87,8 @@ def _by_cert_manager(facts: InstallationFacts) -> bool:
 def _bundle_fix(facts: InstallationFacts) -> str:
     """Return the command to repair the webhook's caBundle.
 
-    The command restarts cert-manager's injector or evenspread's controller, or runs Helm. The source of the CA decides.
+    The command depends on the source of the CA. It restarts cert-manager's injector for a CA of cert-manager. It
+    restarts evenspread's controller for evenspread's own CA. Otherwise, it runs Helm.
     """
     if _by_cert_manager(facts):
         return "kubectl -n cert-manager rollout restart deployment/cert-manager-cainjector"
@@ -114,7 +115,7 @@ def _authority(facts: InstallationFacts) -> Diagnosis:
 
 
 def _secret(facts: InstallationFacts) -> Diagnosis:
-    """The line about the Secret with the served certificate."""
+    """Return the diagnosis of the Secret with the webhook's serving certificate."""
     where, name = f"Secret {facts.namespace}/{facts.tls_name}", f"{facts.service_name}.{facts.namespace}.svc"
     if isinstance(facts.tls, Unread):
         return unknown("certificate", where, facts.tls, "whether its name and key are correct")
@@ -137,7 +138,7 @@ def _pair_fault(secret: Object) -> str:
 
 
 def _own_fault(certificate: bytes, name: str, facts: InstallationFacts) -> str:
-    """The fault of a certificate, apart from its signature. Empty without a fault."""
+    """Return a fault of a certificate's dates or DNS names. Empty without a fault."""
     fault = _time_fault(certificate, facts.now, at(facts.certificate, "status", "renewalTime"))
     return fault or ("" if covers_name(certificate, name) else f"is not for {name}")
 

@@ -41,7 +41,7 @@ def controller(facts: InstallationFacts) -> Iterator[Diagnosis]:
 
 
 def _lost(facts: InstallationFacts) -> str:
-    """Return a message about the failing function of the webhook without a controller. Empty if no function fails."""
+    """Return a message about the part of the webhook that fails without a controller. Empty if no part fails."""
     if option(facts.deployment, "ca-secret"):
         return _CA_LOST
     if "--leave-audit-to-scan" in arguments(facts.deployment):

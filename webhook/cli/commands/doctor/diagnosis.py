@@ -1,4 +1,4 @@
-"""A line of the diagnosis: where, what, why, and the fix."""
+"""The lines printed by `evenspread doctor`: checked object, result, consequence and fix."""
 
 from enum import StrEnum
 

@@ -47,7 +47,10 @@ class DryRunRequest:
         )
 
     def send(self, get: Callable[[str], Read[Object | None]]) -> DryRun:
-        """Create the Deployment by dry run. Never raises."""
+        """Create the test Deployment by dry run, and return the API server's response.
+
+        Never raises. ``get`` reads an object by its URL path.
+        """
         if self._webhook is None:
             return DryRun(message="no webhook is registered")
         namespace = get(f"/api/v1/namespaces/{_NAMESPACE}")

@@ -64,24 +64,27 @@ class DryRun(Struct, frozen=True, kw_only=True):
 
 
 class InstallationFacts(Struct, frozen=True, kw_only=True):
-    """All inputs of the checks by ``evenspread doctor``. A None field means absent.
+    """All inputs of the checks by ``evenspread doctor``.
+
+    A field with an object is None if the object is absent.
 
     Attributes:
-        release: The API server's version, as it reports it.
-        version: The supported release in ``release``, else None.
+        release: The version string reported by the API server.
+        version: The Kubernetes release in ``release``. None if evenspread does not support the release.
         now: The API server's time.
-        program: The version label of the webhook's Deployment.
+        program: evenspread's release, from the version label of the webhook's Deployment.
         configurations: Webhook configurations of evenspread, with their ``kind``.
-        report_apis: By served report API, the verbs of its resource. None if the API lacks it.
+        report_apis: Maps each report API of the API server to the verbs of its report resource. The verbs are None if
+            the API lacks this resource.
         namespace: Namespace of the registered Service, else of the webhook's Deployment. Empty without both.
         service_name: Name of the registered Service. The Deployment and the ConfigMap have the same name.
         controller: The controller's Deployment.
-        tls_name: Secret with the served certificate, from the Deployment.
-        authority_name: Secret with evenspread's own CA, from the Deployment.
-        certificate: cert-manager's Certificate.
+        tls_name: Name of the Secret with the serving certificate, from the webhook's Deployment.
+        authority_name: Name of the Secret with evenspread's own CA, from the webhook's Deployment.
+        certificate: cert-manager's Certificate for the serving certificate.
         policy: The policy in the ConfigMap. None if the ConfigMap has faults.
         policy_faults: The faults of the ConfigMap.
-        reached: HTTP status of the webhook through the API server's proxy.
+        reached: HTTP status of a request to the webhook through the API server's proxy.
         replicas: Running pods of the webhook.
         controllers: Running pods of the controller.
     """

@@ -26,13 +26,13 @@ class _NeededVerbs(NamedTuple):
 
 
 class _Role(NamedTuple):
-    """A Deployment with its required permissions.
+    """A Deployment with the required permissions of its service account.
 
     Attributes:
         deployment: The Deployment.
-        needs: The permissions.
-        stopped: Consequence of a missing permission on a required resource.
-        degraded: Consequence of a missing permission on any other.
+        needs: The required permissions: API group, resource and verbs.
+        stopped: The consequence of a missing permission on a required resource.
+        degraded: The consequence of a missing permission on any other resource.
     """
 
     deployment: Object
@@ -67,7 +67,7 @@ def _need(resource: Resource, verbs: tuple[str, ...]) -> _NeededVerbs:
 
 
 def _scan_needs(facts: InstallationFacts, controller: Object) -> Iterator[_NeededVerbs]:
-    """Permissions for scans, and for the reports and events in the controller's arguments."""
+    """Yield the permissions for scans, and for the reports and events turned on by the controller's arguments."""
     known = _watched(facts)
     yield from (_need(resource, _READ) for resource in known)
     names = {resource.name for resource in known}

@@ -127,7 +127,10 @@ def _constraint(balance: Balance, explanation: Explanation, question: PodToExpla
 
 
 def _limit(balance: Balance, number: int) -> Iterator[str]:
-    """Yield the most pods of an admitting domain, with the scheduler's formula."""
+    """Yield a line with the most pods of a domain that still admits the pod.
+
+    The line includes the scheduler's formula. For a soft constraint, it says that no node is rejected.
+    """
     domains = balance.domains
     minimum = f"minimum {domains.global_minimum}"
     if balance.too_few:

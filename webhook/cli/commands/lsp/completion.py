@@ -75,7 +75,11 @@ def _suggestions(file: File, line: int, around: Sequence[str], frame: Frame) -> 
 
 
 def _node_keys(frame: Frame) -> Iterator[Suggestion]:
-    """Yield the label keys of the nodes, those with few domains first. Without known nodes, the usual keys."""
+    """Yield the nodes' label keys as suggestions.
+
+    Zone, hostname and region come first, then the other keys by name. Without known nodes, yield only zone, hostname
+    and region.
+    """
     view = None if frame.index is None else frame.index.nodes.view()
     if view is None or not view.keys:
         yield from (Suggestion(key, "well-known label of nodes") for key in _USUAL_KEYS)

@@ -32,7 +32,7 @@ class Memory:
         self.outdated: list[Callable[[], None]] = []
 
     def begin(self) -> None:
-        """Begin a run over the file. Objects that the last run did not have are forgotten."""
+        """Start a new check of the file. Forget the examinations of all objects absent from the previous check."""
         self._known, self._seen, self.outdated = self._seen, {}, []
 
     def examine(

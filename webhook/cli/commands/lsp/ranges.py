@@ -34,7 +34,7 @@ class Ranges:
         return types.TextEdit(types.Range(self._at(edit.start), self._at(edit.end)), edit.text.decode())
 
     def between(self, line: int, start: int, end: int) -> types.Range:
-        """The range of characters in a line. All numbers from 0."""
+        """The LSP range of the characters ``start`` to ``end`` in a line. Lines and characters are numbered from 0."""
         return types.Range(self._position(line, start), self._position(line, end))
 
     def character(self, position: types.Position) -> int:

@@ -59,7 +59,10 @@ def group_manifest(group: Group) -> Json:
 
 
 def manifests(planned: PlannedGroup) -> Iterator[str]:
-    """Yield YAML documents: the SpreadGroup, then each shard whose name is free. Yield nothing without a plan."""
+    """Yield YAML documents: the SpreadGroup, then each shard of the plan.
+
+    A shard is skipped if another workload has its name. Yield nothing without a plan.
+    """
     plan = planned.answer.derived.plan
     if plan is None:
         return

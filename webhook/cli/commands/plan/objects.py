@@ -24,7 +24,7 @@ class SourceObject(Struct, frozen=True):
 
 
 class WrittenWorkload(Struct, frozen=True):
-    """A workload of the input, with the object it was read from. It can be printed as a manifest."""
+    """A workload read from the input, with its original object. The workload can be printed as a manifest."""
 
     source: ReplicatedSource
     of: TypeMeta

@@ -168,7 +168,7 @@ def _plan(answer: PlanAnswer, plan: GroupPlan, paint: Paint) -> Iterator[str]:
     if stuck and verdict is PlacementVerdict.STUCK:
         yield from wrapped(f"{_share(stuck)} of the tried orders get stuck", indent="  ")
     if plan.verdict is PlacementVerdict.FITS and group.plan_for > group.shards:
-        yield from wrapped(f"these fields keep the caps of up to {plan.same_up_to} shards", indent="  ")
+        yield from wrapped(f"these fields also keep the caps with up to {plan.same_up_to} shards", indent="  ")
     if plan.zone_pins is not None:
         yield "\n"
         yield from _picture(group, plan, plan.zone_pins)
@@ -229,7 +229,10 @@ def _picture(group: Group, plan: GroupPlan, loads: ZonePins) -> Iterator[str]:
 
 
 def _fields(target: PlannedGroup, plan: GroupPlan, paint: Paint) -> Iterator[str]:
-    """Yield the fields for the pod template of the first shard, and the -o option for commands for all shards."""
+    """Yield the planned pod template fields of the first shard, and a usage hint.
+
+    The hint names the ``-o`` option to print the commands or objects for all shards.
+    """
     name, fields = next(iter(plan.fields.items()))
     text = block({key: value for key, value in spec_of(fields).items() if value})
     yield "\n" + paint(f"pod template of {one_line(name, _NAME)}", BOLD) + "\n"

@@ -1,7 +1,7 @@
-"""Read the groups of a command line, and the workloads of their shards.
+"""Read the SpreadGroups of a command line, and the workloads of their shards.
 
-Files contain a SpreadGroup, or a ConfigMap with caps, and workloads. The cluster's workloads are added. A group
-without workloads gets invented pods.
+The files contain workloads, and a SpreadGroup or a ConfigMap with caps. The cluster's workloads are added. If no
+workload has the labels of a group, the plan uses invented pods without requests.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -178,8 +178,8 @@ def _faults_text(what: str, error: GroupError) -> str:
 def _with_labels(group: Group, workloads: Sequence[ReplicatedSource]) -> Group:
     """Return the group with a selector and a shard label from the pods' labels.
 
-    The selector has the labels common to all workloads. The shard label has another value in each workload. Without
-    such labels, the group is unchanged.
+    The selector has the labels common to all workloads. The shard label has a different value in each workload. If no
+    such labels exist, return the unchanged group.
     """
     labels = [
         source.template.template.labels

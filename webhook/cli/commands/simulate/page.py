@@ -117,7 +117,13 @@ def _ending(end: Ending, changes: Sequence[SuggestedChange], answer: SimulationA
 
 
 def _obstacle(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
-    """Yield lines about the first pending pod's obstacle. ``grown``: the cluster can add nodes until all pods fit."""
+    """Yield lines about the reason why the first pending pod does not fit.
+
+    Args:
+        end: The result of the simulation.
+        paint: Colours the text.
+        grown: Whether the cluster can add nodes until all pods fit. The line then says ``cause today``.
+    """
     if not end.waiting:
         return
     after = end.after
@@ -188,7 +194,7 @@ def _picture(balance: Balance, end: Ending, paint: Paint) -> Iterator[str]:
     if len(shown) > _MAX_DOMAINS:
         rest = shown[_MAX_DOMAINS:]
         pods = sum(counts.get(value, 0) for value in rest)
-        yield f"  and {plural(len(rest), 'more domain')} with {plural(pods, 'pod')}\n"
+        yield f"  and {plural(len(rest), 'more domain')} with {plural(pods, 'pod')} in total\n"
 
 
 def _row(value: str, before: int | None, after: int | None, width: int, scale: int) -> str:

@@ -84,7 +84,7 @@ class _Planned(NamedTuple):
     Attributes:
         workloads: The workloads with their planned fields.
         revision: The revision of the planned fields.
-        derived: The same plan with its verdict.
+        derived: The computed plan. It records whether all pods fit.
         held: A sentence about a better plan and its effect. The better plan applies only after a change of the spec.
             Empty without a better plan.
     """
@@ -208,7 +208,10 @@ def _taken(seen: ObservedGroup, before: SpreadGroupStatus, derived: PlanResult) 
 
 
 def _held(seen: ObservedGroup, before: SpreadGroupStatus, kept: PlanResult, fresh: PlanResult) -> _Planned:
-    """Keep the stored plan, and describe the new plan. The new plan replaces the stored plan when the spec changes."""
+    """Return the stored plan. Add a text about a new plan that places all pods.
+
+    The text names the effect of the new plan, and the condition: a change of the spec applies it.
+    """
     group, plan = seen.group, fresh.plan
     if plan is None or plan.verdict is not PlacementVerdict.FITS:
         return _Planned(before.workloads, before.revision, kept)

@@ -59,14 +59,14 @@ def shards_in_cluster(
 ) -> PlanInput:
     """Build the expected shards of a group, existing or missing.
 
-    The index of the result is a view of the cluster without the shards' pods. A shard's zones come from its volumes
-    first, then from ``stored``, then from the pin of its template. Running pods keep their zones if possible. Among
-    workloads with the same shard label, only the largest is a shard.
+    The result's index is a view of the cluster without the shards' running pods. The zones of a shard are those of its
+    volumes, then those in ``stored``, then those pinned in the shard's template. Running pods keep their zones if
+    possible. If several workloads have the same shard label, only the largest workload is a shard.
 
     Args:
         group: The group.
-        members: Its workloads.
-        within: The policy, and the cluster with their pods.
+        members: The group's workloads.
+        within: The policy, and the cluster with the workloads' pods.
         stored: The zones of an earlier plan, by the value of the shard label.
         searches: Whether to search all orders of small groups without another proof.
     """
@@ -98,7 +98,7 @@ def shards_in_cluster(
 
 
 def duplicate_shards(members: Iterable[GroupMember]) -> str:
-    """Return the names of workloads with the same shard or name as another workload. Empty without any."""
+    """Return a message about workloads with the same shard or the same name. Empty without such workloads."""
     given = [*members]
     names, kinds = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for member in given:
@@ -174,7 +174,7 @@ def _first_shard(group: Group) -> Shard:
 
 
 def _shard_like(group: Group, like: Shard, name: str, value: str) -> Shard:
-    """Copy a shard with another value of the shard label, in labels and selectors."""
+    """Return a missing shard: a copy with another name and shard label value, also in its selectors."""
     old = like.pod.labels.get(group.shard_label, "")
     fields = Fields(like.pod.pod_spec.constraints, like.pod.pod_spec.affinity)
     written = replace_label_value({"fields": plain(fields)}, group.shard_label, old, value)["fields"]

@@ -172,7 +172,10 @@ class NodeTable(Nodes):
         return tuple(self.free[resource]), tuple(self.allocatable[resource])
 
     def release(self, slot: int) -> None:
-        """Free a slot without a node and without pods."""
+        """Free a row of the table for another node.
+
+        ``slot`` is the row's number. A row with a node or with pods is kept.
+        """
         if self._rows[slot] is None and not self._pods[slot]:
             drop(self._slots, self._names[slot])
             self._names[slot] = ""

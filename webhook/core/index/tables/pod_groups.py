@@ -109,7 +109,7 @@ class PodRecord:
 
 
 class _Kept:
-    """The counts of a selector, updated by events."""
+    """The number of pods on each node that match a selector. Events update the numbers."""
 
     __slots__ = ("counts", "requirements")
 
@@ -248,7 +248,8 @@ class NamespacePods:
     def matching(self, requirements: Requirements) -> Collection[_PodGroup]:
         """Return the groups of pods with labels matching all requirements.
 
-        No requirement may need the value of a many-valued key: groups do not store these values.
+        Groups do not store the values of label keys with many distinct values, such as a pod name. So no requirement
+        may compare the value of such a key.
         """
         # Start from the positive requirement with the fewest groups, then apply the others to these groups.
         chosen, size = None, len(self.groups) + 1
@@ -367,7 +368,12 @@ class NamespacePods:
         return {group for group in self.groups.values() if requirement.key not in group.labels}
 
     def _holders(self, by_value: Requirements, by_group: Requirements) -> Collection[PodRecord]:
-        """Return the pods that match all requirements. ``by_value`` must have a positive requirement."""
+        """Return the pods that match all requirements.
+
+        Args:
+            by_value: Requirements on many-valued keys. At least one has the operator In or ``=``.
+            by_group: All other requirements.
+        """
         first = min((r for r in by_value if r.operator in _POSITIVE), key=self._many_hold)
         pods = set[PodRecord]().union(*self._by_values(first))
         for requirement in by_value:

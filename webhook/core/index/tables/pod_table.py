@@ -35,7 +35,10 @@ _TermKey = tuple[str, ...]  # namespace, label and value; only the namespace if 
 
 
 class _TermUse:
-    """An anti-affinity term of a namespace's pods. ``counts`` is the number of pods with it, by slot."""
+    """An anti-affinity term, and the number of a namespace's pods declaring the term.
+
+    ``counts`` maps a node's slot to the number of these pods on the node.
+    """
 
     __slots__ = ("counts", "namespace", "term")
 
@@ -46,7 +49,7 @@ class _TermUse:
 
 
 class PodTable(Pods):
-    """The pods by namespace, with the resources, ports, volumes and terms on each node."""
+    """The pods by namespace, with the resources, ports, volumes and anti-affinity terms of the pods on each node."""
 
     def __init__(self, nodes: NodeTable, namespaces: Namespaces, *, scoring: bool, learn_at: int) -> None:
         self._nodes = nodes

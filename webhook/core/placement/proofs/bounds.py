@@ -66,9 +66,13 @@ def reachable_minimum(cells: Mapping[DomainState, int], limit: SkewLimit) -> int
 
 
 def addable(cells: Mapping[DomainState, int], limit: SkewLimit) -> int | None:
-    """Return exactly how many pods a constraint admits in every order.
+    """Return the exact number of pods admitted by a constraint, equal in every order.
 
-    None if unlimited. ``cells`` has the number of domains with the same matching pods and the same room for more pods.
+    None if unlimited.
+
+    Args:
+        cells: The number of domains, grouped by their matching pods and by their capacity for more pods.
+        limit: The maxSkew and minDomains limits of the constraint.
     """
     minimum = reachable_minimum(cells, limit)
     if minimum is None:

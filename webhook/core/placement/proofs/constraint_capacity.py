@@ -82,13 +82,14 @@ class ConstraintCapacity(Struct, frozen=True, dict=True):
         return {cell: hosts for cell, hosts in cells.items() if hosts}
 
     def count(self, number: int) -> int:
-        """Return the matching pods of the domain with this number."""
+        """Return the number of matching pods in a domain. ``number`` is the domain's number in the node column."""
         return self.domains.match_num.get(number, 0)
 
     def room(self, number: int) -> int | None:
-        """How many more pods the domain with this number can take, ignoring this constraint. None if unlimited.
+        """Return how many more pods a domain admits, ignoring this constraint.
 
-        Its open nodes and anti-affinity between the pods set the limit.
+        None if unlimited. 0 for a domain without candidate nodes. Anti-affinity between the new pods also limits the
+        number. ``number`` identifies the domain.
         """
         inside = self.open & self.column.nodes(number)
         if not inside:
@@ -109,7 +110,7 @@ class ConstraintCapacity(Struct, frozen=True, dict=True):
 
     @property
     def minimum(self) -> int | None:
-        """The largest possible global minimum in the end, over all orders. None if unlimited."""
+        """The highest global minimum that any order of placing the pods can reach. None if unlimited."""
         return reachable_minimum(self.cells, self.limit)
 
     @cached_property

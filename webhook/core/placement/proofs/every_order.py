@@ -375,8 +375,10 @@ class _NodeCapacity(Struct, frozen=True, kw_only=True, dict=True):
 def _fixed_top(capacity: ConstraintCapacity, replicas: int) -> int | None:
     """Return the most pods a domain admits if the global minimum cannot rise.
 
-    None if the minimum may rise. It cannot rise while a domain with the fewest pods accepts no pod. It cannot rise
-    either while the domains with the fewest pods outnumber the pods to place.
+    None if the minimum may rise. There are two cases in which the minimum cannot rise:
+
+    - A domain with the fewest pods accepts no pod.
+    - More domains have the fewest pods than there are pods to place.
     """
     if not capacity.limit.enough:
         return capacity.limit.max_skew

@@ -1,4 +1,4 @@
-"""Bounds for a constraint on zones together with a constraint on hosts."""
+"""Bounds on the number of pods placed under a zone constraint and a host constraint together."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -79,7 +79,10 @@ class Ordinals(Struct, frozen=True):
 def ordinals(
     index: ReadOnlyIndex, namespace: str, name: str, claims: ClaimTemplates, numbers: range
 ) -> Ordinals | None:
-    """Look up the pods of a StatefulSet with these ordinals. None for too many pods."""
+    """Read a StatefulSet's pods with the ordinals in ``numbers``.
+
+    Find the nodes usable with the volume claims of each pod. None for too many pods.
+    """
     if len(numbers) > _MOST:
         return None
     view = index.nodes.view()

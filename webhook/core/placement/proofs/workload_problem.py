@@ -58,13 +58,13 @@ class Restriction(StrEnum):
 
 
 class CountedConstraint(Struct, frozen=True):
-    """One hard constraint with its counted pods.
+    """A hard constraint of the workload, with the number of counted pods.
 
     Attributes:
-        index: Its position among the hard constraints.
-        counts: All counted pods by slot.
-        own: The counted pods of the workload itself.
-        certain: Whether the workload's pods are known to match the selector.
+        index: The constraint's position among the hard constraints.
+        counts: The number of counted pods on each node, by node slot.
+        own: The same, for the workload's own pods only.
+        certain: Whether the workload's pods match the selector for certain.
     """
 
     index: int
@@ -278,9 +278,10 @@ def _outcomes(result: PluginResult, asked: int) -> Iterable[StatusOfNodes]:
 
 
 def _together(problem: Problem, nodes: NodeView) -> str | None:
-    """Return the topology key of the single domain for all pods, or None.
+    """Return the key of required pod affinity if the pods attract only each other.
 
-    Return a key only if required pod affinity matches the workload's own pods and no existing pod.
+    All pods then go to one domain of this topologyKey. None without required affinity, if the affinity does not match
+    the workload's own pods, or if an existing pod already matches.
     """
     near = problem.neighbours
     if not near.affinity_terms or not near.matches_itself:

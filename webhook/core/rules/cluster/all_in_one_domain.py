@@ -60,7 +60,7 @@ class _Away(NamedTuple):
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """Evaluate the rule for a workload with several pods."""
+    """Evaluate all-in-one-domain for a workload with several pods."""
     workload, index = subject.workload, subject.index
     if not workload.traits.replicated or workload.replicas in NO_REPLICAS or not workload.templates:
         return ()

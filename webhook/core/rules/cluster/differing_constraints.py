@@ -212,9 +212,15 @@ def _counts(constraint: SpreadConstraint, other: DeclaredTemplate, labels: Mappi
 
 
 def _unsure(constraints: Iterable[SpreadConstraint], labels: Mapping[str, str], late: _Late) -> frozenset[str]:
-    """Return the topologyKeys of constraints without a label that a controller adds.
+    """Return the topologyKeys of constraints with incomplete matchLabelKeys.
 
-    The matchLabelKeys of these constraints name the label. Constraints with a revision or Job label are left out.
+    Such a constraint names a label in matchLabelKeys, but ``labels`` lacks the label. A controller may add the label to
+    the pods later. Constraints with a missing revision or Job label are left out.
+
+    Args:
+        constraints: The constraints of a pod template.
+        labels: The labels of the template.
+        late: Returns whether a controller may add the label.
     """
     found = ((each.topology_key or "", {*late_keys(each, labels, late)}) for each in constraints)
     return frozenset(key for key, keys in found if keys and OWN_LABELS.isdisjoint(keys))

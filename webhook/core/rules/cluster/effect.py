@@ -41,7 +41,10 @@ class _Why(NamedTuple):
     """The reason why a constraint has no effect, as texts of a finding.
 
     Attributes:
-        fix: The suggested change. Set this field if removing the constraint would change placements.
+        summary: The reason in short.
+        detail: The details.
+        fix: The suggested change, by default to remove the constraint. Another change is needed if the removal would
+            change the placement of pods.
     """
 
     summary: str

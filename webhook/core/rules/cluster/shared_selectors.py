@@ -151,7 +151,7 @@ def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner
         by_hand = "only the author can choose the label, and spec.selector is immutable"
         fix = Fix(f"{remedy}, and select it here", by_hand=by_hand)
     else:
-        cause = "this workload's own selector does not match them"
+        cause = "this workload's own selector does not match those pods"
         remedy, fix = _narrower(alike, workload)
     is_one = not any(_has_no_constraint_over_key(owner, placed) for owner in others for placed in alike)
     constraints = together([placed.name for placed in alike])

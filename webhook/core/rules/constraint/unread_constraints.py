@@ -1,7 +1,7 @@
-"""Find constraints ignored by Kubernetes: an unknown kind or a wrong field path.
+"""Find constraints ignored by Kubernetes, in an unknown kind or at a wrong path.
 
-The search covers whole objects. It finds keys like topologySpreadConstraints outside the paths of `kinds`. The
-admission webhook does not search.
+The search covers whole objects. It finds keys similar to topologySpreadConstraints outside the field paths known for
+the object's kind (see `kinds`). The admission webhook skips this search.
 """
 
 import re
@@ -81,7 +81,10 @@ class _UnreadKey(Struct, frozen=True):
 
 
 def evaluate(written: Written) -> Iterator[RuleAnswer]:
-    """Evaluate the rule for any object. Decode the object only if its text may contain constraints."""
+    """Evaluate the rule unread-constraints for an object of any kind.
+
+    The object is decoded only if its text may contain constraints.
+    """
     if isinstance(written.raw, bytes) and not may_hold_constraints(written.raw):
         return
     owner = read_meta(written.value).controller

@@ -21,7 +21,7 @@ _IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
 
 
 def counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
-    """Whether the constraint counts pods with these labels, by a selector with at least one condition."""
+    """Whether the constraint counts pods with these labels. A constraint with an empty selector returns False."""
     selector = readable_selector(constraint, labels)
     return selector is not None and not selector.empty and selector.matches(labels)
 

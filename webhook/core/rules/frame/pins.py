@@ -1,10 +1,10 @@
 """The effect of a pod template's node selector and affinity on a constraint.
 
-No cluster is needed.
+The rules need no cluster.
 
     n values of the topology key are allowed        n < minDomains: global minimum 0, at most n * maxSkew pods
                                                     n = 1: there is nothing to balance
-    all pods must share a domain                    as n = 1, if this is the only domain. Else at most maxSkew pods
+    all pods must share a domain                    n = 1 if the key has no other domain, else at most maxSkew pods
     no two pods may share a domain                  no domain ever has more than one of these pods
 
 If the nodes are known, the placement rules check the nodes instead.
@@ -123,7 +123,10 @@ def _who_pins(template: Template) -> str:
 
 
 def _pinned_values(template: Template, key: str) -> frozenset[str] | None:
-    """Return the values of a node label allowed by node selector and required node affinity. None for any value."""
+    """Return the values of a node label allowed by the pod's node selection.
+
+    Node selection is the node selector and the required node affinity. None if they do not restrict the label.
+    """
     spec = template.template.pod_spec
     value = (spec.node_selector or {}).get(key)
     values = None if value is None else frozenset({value})

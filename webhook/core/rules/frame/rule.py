@@ -157,18 +157,20 @@ class Rule(Struct, frozen=True, kw_only=True):
     """A check of evenspread. A rule's id and its meaning never change.
 
     Args:
-        id: The name in messages and in the configuration. `docs/rules/silent.yaml` lists cases without a finding.
-        title: The fault in general, for lists and reports.
+        id: The name in messages, in the configuration and in `docs/rules/silent.yaml`. This file lists examples without
+            a finding.
+        title: A short description of the mistake, for lists and reports.
         severity: The default severity of findings.
         mode: The default mode. A finding can change it (`Finding.warns`).
-        why: The consequence in the cluster, for the rule's page.
-        since: The first version with the rule.
+        why: The consequences of the mistake in the cluster, for the rule's documentation page.
+        since: The first evenspread version with the rule.
         ask: The function that evaluates the rule. Rules can share a function.
         ask_written: The function for fields dropped by kube-apiserver. Admission never calls it.
-        needs: The facts that the rule cannot do without.
-        uses: The facts that let the rule find more.
+        needs: The required parts of the cluster.
+        uses: The optional parts of the cluster. With these, the rule finds more mistakes.
         of_api: Whether the rule repeats kube-apiserver's own error.
-        of_a_part: Whether constraints and some labels are enough, as in operators' resources.
+        of_a_part: Whether the rule also evaluates operators' resources, with constraints and labels but no whole
+            template.
         without_constraints: Whether the rule applies to objects without constraints.
         asked_again: When the rule is evaluated again, to judge the fixes of other rules.
         recounts: Whether the rule's fixes change the counted pods.
@@ -196,9 +198,10 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     @property
     def slow(self) -> bool:
-        """Whether evenspread must report the rule as not evaluated if time runs out.
+        """Whether the rule reads the cluster, and so can exceed a review's time limit.
 
-        Rules with a dry run report the timeout themselves.
+        evenspread reports such a rule as not evaluated after the time limit. False for rules with a dry run, because
+        they report a timeout themselves.
         """
         return bool(self.needs or self.uses) and Need.DRY_RUN not in self.needs
 

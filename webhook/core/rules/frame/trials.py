@@ -71,7 +71,12 @@ class _Before:
     def stays(self, finding: Finding, left: Iterable[Finding]) -> bool:
         """Whether the finding remains after the fix.
 
-        It remains if at least as many findings have its key as before the fix. False if no earlier finding had its key.
+        True if at least as many findings have the same rule and key (`Finding.key`) after the fix as before the fix.
+        False if none had this rule and key before.
+
+        Args:
+            finding: The finding.
+            left: The findings after the fix.
         """
         return 0 < self._same[_identity(finding)] <= sum(_identity(each) == _identity(finding) for each in left)
 
@@ -102,7 +107,7 @@ def _for_people(finding: Finding, by_hand: str, later: str = "") -> Finding:
     return structs.replace(finding, edits=(), fix=f"{Fix(finding.fix).without_edits.text}{later}", by_hand=by_hand)
 
 
-_NO_PLACE = "the edit does not fit the object"
+_NO_PLACE = "the object has no field at the edited path"
 _UNREADABLE = "the edited object cannot be read"
 _STAYS = "the finding would remain"
 _BRINGS = "the fix would cause"

@@ -16,9 +16,9 @@ CAPPING_MIN_DOMAINS = 100_000
 
 
 class UsableNodes:
-    """Sets of nodes for the pods of a template: usable, tolerated and others.
+    """Sets of nodes for the pods of a template, such as the usable nodes.
 
-    ``spec`` is the pod spec with the additions of the RuntimeClass.
+    Each set is a bit set of node slots. ``spec`` is the pod spec with the additions of the RuntimeClass.
     """
 
     def __init__(self, subject: Subject, template: Template) -> None:
@@ -48,9 +48,9 @@ class UsableNodes:
 
     @cached_property
     def open(self) -> int:
-        """The usable nodes without untolerated taints, including full nodes.
+        """The usable nodes without untolerated taints, as a bit set of slots.
 
-        Excludes nodes that are starting or draining.
+        Includes full nodes. Excludes nodes that are starting or draining.
         """
         return self.usable & self.tolerated & settled_nodes(self.view)
 

@@ -23,7 +23,10 @@ _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
 
 
 def evaluate(subject: Subject) -> Iterable[Finding]:
-    """Yield the conflicts visible in the template alone. In a known cluster, `_evaluate_template` finds conflicts."""
+    """Yield a finding for each hard constraint in conflict with the template's affinity.
+
+    The conflict is certain without a cluster. With known nodes, `_evaluate_template` finds the conflicts instead.
+    """
     return pinned_by_template(subject, CONFLICTS.id) if are_held(subject.workload) else ()
 
 
@@ -225,8 +228,9 @@ def _finding_about_volumes(
         remedy.fix,
         summary=said,
         remedy=remedy.words,
-        detail=f"{said}, and maxSkew allows each {noun(capacity)} only {plural(capacity.limit.max_skew, 'more pod')}"
-        f" than the emptiest {noun(capacity)}; the pods with these volumes do not run yet{case.stay}",
+        detail=f"{said}, and these pods do not run yet; maxSkew allows each {noun(capacity)} only"
+        f" {plural(capacity.limit.max_skew, 'more pod')}"
+        f" than the emptiest {noun(capacity)}{case.stay}",
         warns=admitted < case.wanted,
         at_most=case.at_most,
     )

@@ -91,7 +91,7 @@ class _Limit(NamedTuple):
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
-    """Evaluate the rule for each template selected by a group."""
+    """Evaluate the rule GROUP_CAP for each pod template selected by a SpreadGroup."""
     workload = subject.workload
     missing = subject.lacks("nodes", "pods", RESOURCE)
     if missing is not None:
@@ -113,7 +113,15 @@ def _of_templates(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer
 
 
 def has_many_caps(workload: Workload, groups: Iterable[Iterable[Membership]], index: ReadOnlyIndex) -> bool:
-    """Whether evaluating the caps of the groups would delay other reviews."""
+    """Whether the evaluation of the groups' caps would delay other reviews.
+
+    The estimate depends on the workload's pods and on the domains of each cap.
+
+    Args:
+        workload: The reviewed workload.
+        groups: For each pod template of the workload, its memberships in SpreadGroups.
+        index: The cluster.
+    """
     taken = 0
     for template, selecting in zip(workload.templates, groups, strict=False):
         pods = _A_DOMAIN + min(_MOST_PLACED, 1 if template.replicas is None else template.replicas)
@@ -218,8 +226,8 @@ def _filled_domains(  # noqa: PLR0913, PLR0917 each a fact of its own
 ) -> Iterator[_Fullest | Reason]:
     """Yield the most pods possible in each of the fullest domains.
 
-    First place only the workload's own missing pods in the domain. Then try again with missing pods of ``others``
-    placed first, if all these pods together can exceed the cap.
+    First, place only the workload's own missing pods in each domain. Then, if the missing pods of all workloads can
+    exceed the cap, place the missing pods of ``others`` first. Yield a reason for an unknown number.
     """
     names = sorted(column.values, key=lambda each: (-there.get(each, 0), each))[:_MOST_DOMAINS]
     unlabelled = missing.index.nodes.view().live & ~column.present

@@ -38,7 +38,13 @@ _STORAGE = ("persistentvolumeclaims", "persistentvolumes", "storageclasses", "cs
 
 
 class Feasibility(Struct, frozen=True):
-    """The result of a pod's dry run. ``cause`` is set only if the verdict is does-not-fit."""
+    """The result of running the scheduler's filters for a pod.
+
+    Attributes:
+        verdict: Whether a node admits the pod.
+        cause: Why no node admits the pod. Empty for the other verdicts.
+        answer: The rule's finding, or why the rule was not evaluated. None if there is nothing to report.
+    """
 
     verdict: Literal["fits", "does-not-fit", "unknown"]
     cause: str = ""

@@ -120,7 +120,15 @@ def count_domains(
 
 
 def _by_domain(column: Column, counts: Counts, counting: int) -> Counts:
-    """Add up the pods of counting nodes by domain number. Source: filtering.go ``calPreFilterState``."""
+    """Return the number of matching pods in each domain, by domain number.
+
+    Source: filtering.go ``calPreFilterState``.
+
+    Args:
+        column: The domain number of each node slot, for one topologyKey.
+        counts: The number of matching pods on each node, by node slot.
+        counting: The nodes to count, as a bit set. Pods on other nodes are skipped.
+    """
     domain_of = column.domain_of
     # Usually every node with the key counts, and the counts need no filter.
     if counting != column.present:

@@ -17,7 +17,12 @@ _UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 
 
 def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: KubernetesVersion) -> PluginResult:
-    """Run TaintToleration. ``tolerated`` are the nodes that pass. Source: taint_toleration.go ``Filter``."""
+    """Run TaintToleration: reject the nodes with a taint untolerated by the pod.
+
+    ``tolerated`` is the bit set of the other nodes.
+
+    Source: taint_toleration.go ``Filter``.
+    """
     if gates.SHORT_TAINT_REASON.holds(version):
         return PluginResult(OK, lambda candidates: [(_UNTOLERATED, candidates & ~tolerated)])
 

@@ -194,10 +194,12 @@ def _combine_reasons(by_reason: Iterable[tuple[str, int]], candidates: int) -> I
 
 
 def _check_bound(pod_claims: _PodClaims, candidates: int) -> tuple[int, int]:
-    """Check the bound claims. On each node the first failing claim decides.
+    """Test the candidate nodes against the pod's bound claims.
+
+    The first failing claim decides the reason of a node.
 
     Returns:
-        The nodes out of a volume's reach, and the nodes rejected for a missing volume.
+        The nodes that cannot reach a claim's volume, and the nodes rejected because a claim's volume does not exist.
 
     Source: binder.go ``checkBoundClaims``.
     """

@@ -41,7 +41,8 @@ class Storage(Struct, frozen=True):
         others: The claims of the pods in ``mounted``, by namespace and name.
         attached: Attached volumes, by node slot.
         drivers: CSIDriver objects, by name.
-        installed: The nodes with the driver, as a set, for each driver required on the pod's node.
+        installed: The nodes with the driver, as a bit set, by driver name. Only drivers with
+            preventPodSchedulingIfMissing are included.
         capacities: Published capacities by storage class, for classes whose driver publishes capacities.
         unknown: Kinds missing from the index.
     """

@@ -19,14 +19,14 @@ _HALF = MAX_NODE_SCORE // 2
 
 
 class ResourceUse(Struct, frozen=True):
-    """The amounts of one resource on all nodes, by slot, and in the pod's request.
+    """The amounts of one resource on each node and in the pod's request.
 
-    All amounts are in milli-CPU or bytes.
+    CPU is in milli-CPU, memory in bytes. Amounts of nodes are by node slot.
 
     Attributes:
         free: The free amount of each node.
         allocatable: The allocatable amount of each node.
-        assumed: The amount added on a node for pods without a request.
+        assumed: The amount that kube-scheduler adds on a node for running pods without a request.
         request: The pod's request.
         scored: The pod's request, with kube-scheduler's minimum for scoring.
     """

@@ -17,7 +17,9 @@ from webhook.core.scheduler.plugins.spread_scoring import MAX_NODE_SCORE
 def taint_toleration(
     taints: Mapping[int, Sequence[Taint]], tolerations: Sequence[Toleration] | None, feasible: Iterable[int]
 ) -> dict[int, int]:
-    """Score nodes by their untolerated soft taints.
+    """Return the score of each feasible node, by node slot.
+
+    Untolerated PreferNoSchedule taints lower the score.
 
     Source: tainttoleration/taint_toleration.go ``Score``, ``NormalizeScore``.
     """

@@ -134,7 +134,14 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
     def _fits_in_turn(
         self, start: StartState, hard: Sequence[CountedConstraint], replicas: int, *, likely: bool
     ) -> bool:
-        """Whether the pods of a StatefulSet fit in their order, each after the pods before it."""
+        """Whether the pods of a StatefulSet fit, each created after the pods before it.
+
+        Args:
+            start: The cluster before the first pod.
+            hard: The hard constraints.
+            replicas: The number of pods.
+            likely: Whether likely ordinals of the existing pods are enough. If not, False for uncertain ordinals.
+        """
         known = self.ordinals
         if known is None or not (known.are_likely(replicas) if likely else known.are_certain(replicas)):
             return False
@@ -200,7 +207,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
 
     @property
     def stay(self) -> str:
-        """Return the last words of a message: they assume that no running pod moves. Empty without running pods."""
+        """The end of a message, about the assumption that no running pod moves. Empty without running pods."""
         if not self.running:
             return ""
         return f"; this assumes that the {plural(self.running, 'running pod')} stay{'s' if self.running == 1 else ''}"
@@ -343,8 +350,8 @@ class PlacementRule(Rule, frozen=True, kw_only=True):
     """A rule about the usable nodes of a template's pods.
 
     Attributes:
-        of_template: Evaluates one template.
-        concerns: Whether the rule applies to an object with these hard constraints.
+        of_template: Evaluates the rule for a template.
+        concerns: Whether the rule applies to an object. Its second argument is the object's hard constraints.
         of_jobs: Whether the rule applies to Jobs too.
         unless_warned: Whether the rule is skipped if another placement rule warns.
     """

@@ -16,16 +16,15 @@ from webhook.core.rules.placement.frame.case import TemplateUnderRule
 
 
 class Remedy(Struct, frozen=True):
-    """A change of a workload that resolves a finding.
-
-    No words and no fix if no change helps.
+    """A change of a workload that resolves a finding. Empty if no change helps.
 
     Attributes:
         field: The field reported by the finding.
-        words: The change, as text for a warning.
-        fix: The change, as a fix with edits.
+        words: The change, as text for a warning. Empty if no change helps.
+        fix: The change, as a fix with edits. Empty if no change helps.
         hard: The hard constraints after the change.
-        is_last_word: Whether the change silences the rule for any number of pods.
+        is_last_word: Whether the change ends the rule's findings for any number of pods. Such a change may place only
+            the replicas, instead of the autoscaler's maximum.
     """
 
     field: str = WHEN_UNSATISFIABLE

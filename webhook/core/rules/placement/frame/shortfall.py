@@ -1,8 +1,8 @@
 """Decide whether all pods of a template fit, and find the cause and the fix.
 
-Cheap upper and lower limits are tested first (`TemplateUnderRule.fits_now`). Otherwise the simulation
-(`placement.simulation`) decides. The simulation also tests each fix: every order must place all pods, next to running
-pods and from scratch.
+Cheap upper and lower limits are tested first (`TemplateUnderRule.fits_now`). If they do not decide, the simulation
+(`placement.simulation`) does. The simulation also tests each fix. A fix must place all pods in every order: with the
+running pods in place, and with all of the workload's pods created anew.
 """
 
 from collections.abc import Sequence
@@ -60,17 +60,17 @@ _PODS = {Placement.MISSING: missing_pods, Placement.ANEW: all_pods_recreated, Pl
 
 
 class Shortfall(Struct, frozen=True):
-    """Details of a template's pods if some order leaves a pod without a node.
+    """A pod template whose pods do not all get a node in some scheduling order.
 
     Attributes:
-        case: The template in the cluster.
-        placement: The pods to place.
-        replicas: The requested pods. The autoscaler's maximum if the replicas fit.
+        case: The pod template, with its object and the cluster.
+        placement: The pods in the simulation: the missing pods, all pods created again, or the pods of a rollout.
+        replicas: The number of requested pods. If these fit, the autoscaler's maximum.
         staying: The number of running pods that keep their nodes.
         found: The result of the simulation.
-        cause: The cause of the shortfall.
-        at_most: The highest allowed mode of a finding.
-        preempts: The number of pods that preemption would remove (`pods_to_preempt`). None if preemption does not help.
+        cause: Why a pod gets no node.
+        at_most: The highest mode (audit, warn or deny) for the finding.
+        preempts: The number of pods removed by preemption (`pods_to_preempt`). None if preemption does not help.
     """
 
     case: TemplateUnderRule
@@ -144,7 +144,11 @@ def _shortfall(case: TemplateUnderRule, placement: Placement, replicas: int) -> 
 
 
 def _simulated(case: TemplateUnderRule, missing: MissingPods) -> Simulation | Reason | None:
-    """Simulate the pods. None if all pods fit, a reason if unknown."""
+    """Simulate the missing pods.
+
+    Returns:
+        The simulation if not all pods fit in every order. None if they do. The reason if the verdict is unknown.
+    """
     may_search = case.subject.context.budget.may_search
     found = missing.simulate(_effort(case) if may_search else _CLOSED_FORMS)
     if found.verdict is PlacementVerdict.UNKNOWN:
@@ -198,7 +202,11 @@ def _is_applied(case: TemplateUnderRule) -> bool:
 
 
 def _unknown_labels(case: TemplateUnderRule) -> str:
-    """Return the unknown fact if a constraint selects labels added by a controller. Empty if all labels are known."""
+    """Return why labels selected by the constraints are unknown.
+
+    Empty if the labels are known. The reason is a label added later by the controller, or ReplicaSets missing from the
+    index.
+    """
     workload, template = case.subject.workload, case.placed[0].template
     asked = {key for each in case.placed for key in selected_by(each.constraint)}
     unknown = asked - labels_at_creation(workload, template.template).keys()
