@@ -234,22 +234,6 @@ def test_a_context_that_is_not_there_is_told_with_those_that_are(tmp_path, run):
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "faulty", "namespace": "shop"}}
 SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "faulty", "namespace": "shop"}}
-SCALER = {
-    "apiVersion": "autoscaling/v2",
-    "kind": "HorizontalPodAutoscaler",
-    "metadata": {"name": "faulty", "namespace": "shop"},
-    "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "StatefulSet", "name": "web"}},
-}
-GROUP = {
-    "apiVersion": "evenspread.io/v1alpha1",
-    "kind": "SpreadGroup",
-    "metadata": {"name": "faulty", "namespace": "shop"},
-    "spec": {
-        "selector": {"matchLabels": {"app": "web"}},
-        "shard": {"label": "tier"},
-        "expected": {"shards": 2, "podsPerShard": 2},
-    },
-}
 
 
 class TestASnapshot:
@@ -275,8 +259,6 @@ class TestASnapshot:
             (("skew", "-A", "--snapshot", "c.jsonl"), POD, "c.jsonl:4: note: Pod"),
             (("simulate", "--all", "--snapshot", "c.jsonl"), POD, "c.jsonl:4: note: Pod"),
             (("explain", "--pending", "-A", "--snapshot", "c.jsonl"), POD, "c.jsonl:4: note: Pod"),
-            (("check", "more.json", "-", "--snapshot", "c.jsonl"), SCALER, "the input: note: autoscaler"),
-            (("check", "more.json", "-", "--snapshot", "c.jsonl"), GROUP, "the input: note: SpreadGroup"),
             (("simulate", "more.json", "-", "--snapshot", "c.jsonl"), SERVICE, "more.json: note: Service"),
             (("check", "--add-defaults", "--config", "policy.json", "more.json"), SERVICE, "more.json: note: Service"),
         ],
