@@ -57,8 +57,9 @@ _log = logging.getLogger(__name__)
 class Timing(Struct, frozen=True, kw_only=True):
     """Timeouts, durations and waits of a reflector, in seconds.
 
-    Pairs are ranges for a random number. ``silence`` and ``list_silence`` are the longest times without data. Waits
-    after failures double from ``first_wait`` up to ``longest_wait``.
+    For a pair, the reflector draws a random number between the two. A watch without data for ``silence`` ends, and a
+    list without data for ``list_silence`` fails. Waits after failures double from ``first_wait`` up to
+    ``longest_wait``.
     """
 
     # Duration of a watch; client-go uses 300 to 600.

@@ -185,7 +185,7 @@ DYNAMIC_ARGS = Gate(
 )
 LABEL_KEYS_IN_BYTES = Gate(
     _1_35,
-    '"valid label key" and "bytes". Before: "qualified name" and "characters"',
+    'errors about label keys contain "valid label key" and "bytes". Before: "qualified name" and "characters"',
     "apimachinery v0.34.0 `util/validation` and v0.35.0 `api/validate/content`",
     case="1.31/answers.jsonl.gz#args-20261121-98",
 )

@@ -90,12 +90,12 @@ class _AdmittedPod(Struct, frozen=True):
 
 
 class NextPod(_AdmittedPod, frozen=True, kw_only=True, dict=True):
-    """The next pod of a source.
+    """The next pod that a controller creates from a workload's template.
 
     Attributes:
-        source: The template.
-        sent: The pod as its controller sends it.
-        within: The context. Its cluster includes the pod's owners.
+        source: The workload, its template and the namespace.
+        sent: The pod in the controller's create request, before admission.
+        within: The context of the rules. Its index also has the pod's owners, if the cluster lacks them.
     """
 
     source: PodSource

@@ -53,9 +53,9 @@ class _Family(NamedTuple):
 
 
 def _families(rules: Sequence[Rule]) -> tuple[_Family, ...]:
-    """Group rules by their evaluation function. Rules with a dry run come first.
+    """Group the rules by their evaluation function.
 
-    Time can run out before the last group.
+    Groups that simulate scheduling (`Need.DRY_RUN`) come first, because the time limit may skip the last groups.
     """
     of_places = partial(evaluate_templates, [rule for rule in rules if isinstance(rule, PlacementRule)])
     asked: dict[Callable[[Subject], Iterable[RuleAnswer]], list[Rule]] = {}

@@ -88,9 +88,11 @@ class PublishedSkew(Published, frozen=True, kw_only=True):
 
 
 class ActualSkew(PublishedSkew, frozen=True, kw_only=True):
-    """The skew of a constraint, with the constraint's ``name`` in messages.
+    """The skew of a constraint, and two fields that reports leave out.
 
-    ``uncounted`` is the number of the workload's own pods outside the constraint's selector.
+    Attributes:
+        name: The constraint's name in messages, for example ``zone[0]``.
+        uncounted: How many of the workload's own pods its selector does not match.
     """
 
     uncounted: int = 0
@@ -232,7 +234,7 @@ class PublishedWorkload(Published, frozen=True, kw_only=True):
     pending_pods: Annotated[tuple[PendingPod, ...], Meta(description="The oldest Pending pods.")] = ()
     losses: tuple[ZoneLoss, ...] = field(default=(), name="zoneLosses")
     would_deny: Annotated[
-        tuple[str, ...], Meta(description="Rules that would reject the object with ceiling deny.")
+        tuple[str, ...], Meta(description="Rules that would reject the object if the ceiling were deny.")
     ] = ()
     would_inject: Annotated[Count, Meta(description="Constraints that the defaults would add to the next pod.")] = 0
     lacking: Annotated[

@@ -224,9 +224,9 @@ class Run(Struct, frozen=True, kw_only=True):
         return nodes_to_add(batches, cluster, tried, within.policy.domains), preempts
 
     def _scaled(self, workloads: Sequence[SimulatedWorkload]) -> PlacedPods | None:
-        """Return the verdict with each workload at its autoscaler's maximum of replicas.
+        """Simulate each workload with its autoscaler's maxReplicas.
 
-        None if no autoscaler can raise the replicas. Also None for all workloads of the cluster, and for a rollout.
+        None if no autoscaler can raise the replicas, if the command simulates the whole cluster, or for a rollout.
         """
         sources = [workload.source for workload in workloads if workload.source is not None]
         if self.targets.everything or self.rollout or all(source.most <= source.replicas for source in sources):

@@ -92,7 +92,7 @@ def _keyed(value: Json, steps: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _field(steps: tuple[str, ...], kind: str) -> str:
-    """Return the name of the field for a note about a text that contains constraints.
+    """Return the field path for a note about unread constraints, for example ``data`` of a ConfigMap.
 
     Keys chosen by the author are left out, so equal notes share a line.
     """

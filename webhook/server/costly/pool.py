@@ -52,7 +52,7 @@ _OUTCOMES = {Missing.BUSY: "busy", Missing.CROWDED: "crowded", Missing.TOO_COSTL
 
 
 class ReviewerPool:
-    """The processes for costly objects. For a single event loop."""
+    """Reviews costly objects in separate processes. Use a pool from a single event loop."""
 
     def __init__(self, metrics: Metrics, cluster: ReadOnlyIndex) -> None:
         self._metrics = metrics

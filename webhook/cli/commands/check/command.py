@@ -71,7 +71,7 @@ class _Check(click.Command):
     "--level",
     type=click.Choice([*map(str, Level)]),
     help="Lowest printed level. audit adds findings that the webhook only records.  [default: low; audit with --rule "
-    "and -o report]",
+    "or -o report]",
 )
 @click.option("--baseline", metavar="FILE", help="Hide the findings in this file. List those that are fixed.")
 @click.option("--write-baseline", metavar="FILE", help="Write all findings into a file for --baseline.")

@@ -77,13 +77,13 @@ AUTOSCALER = Rule(
     why=(
         "Karpenter simulates scheduling with its own code ([measured "
         "differences](../exactness.md#who-else-reads-the-constraint)):\n\n"
-        "- For hostname, it takes 0 pods as the fewest on a node, so it wants one node per maxSkew pods. If the "
+        "- For hostname, it assumes a minimum of 0 pods, so it puts at most maxSkew pods on a node. If the "
         "constraint counts more pods than the workload's replicas, it may treat every existing node as full.\n"
-        "- It first treats ScheduleAnyway as DoNotSchedule. It may add a node in a domain without usable nodes for "
-        "your pods.\n"
+        "- It first treats ScheduleAnyway as DoNotSchedule. So if a domain has no usable node, it may add a node "
+        "there, while kube-scheduler uses the other domains.\n"
         "- It evaluates each constraint alone. Constraints that differ only in minDomains count as one.\n"
         "- For a selector without conditions, it counts every pod in the namespace.\n"
-        "- It ignores domains that the node selector or affinity of your pods excludes by the topologyKey.\n"
+        "- If your pods select domains by the topologyKey, it ignores all other domains.\n"
         "- It ignores matchFields, and tries the terms of a required node affinity one by one.\n"
         "- It skips existing nodes with an untolerated PreferNoSchedule taint.\n\n"
         "The descheduler handles each constraint alone:\n\n"
@@ -186,7 +186,7 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Fi
             changes(placed, maxSkew=enough),
             summary=f"{placed.name}: Karpenter {asks} {said}",
             remedy=f"use maxSkew: {enough}",
-            detail=f"Karpenter {also}takes 0 pods as the fewest on a node, so it puts at most {max_skew} of"
+            detail=f"Karpenter {also}assumes a minimum of 0 pods, so it puts at most {max_skew} of"
             f" {plural(replicas, 'pod')} on a new node; kube-scheduler spreads them over"
             f" {plural(there, 'usable node')}",
             warns=constraint.hard,
@@ -205,7 +205,7 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Fi
             summary=f"{placed.name}: Karpenter treats {plural(there, 'node')} as full",
             remedy=f"use maxSkew: {enough}",
             detail=f"the constraint counts {plural(sum(on_each), 'pod')} on {plural(there, 'usable node')}, more than"
-            f" the {plural(replicas, 'replica')}; Karpenter takes 0 pods as the fewest on a node and allows at most"
+            f" the {plural(replicas, 'replica')}; Karpenter assumes a minimum of 0 pods and allows at most"
             f" {max_skew} per node, while kube-scheduler adds pods to the nodes with the fewest",
         )
 

@@ -336,8 +336,9 @@ def _has_the_key(placed: Placed, subject: Subject) -> bool:
 def _single_domains(subject: Subject) -> Mapping[int, _Why]:
     """Return why constraints have no effect if all usable nodes are in one domain.
 
-    The keys are the constraints' indices. A usable node without the topology key gives the constraint an effect. If the
-    pod has other constraints, every node of the cluster needs the key.
+    The keys are the constraints' indices. A constraint is left out if a usable node lacks its topology key, because it
+    then has an effect. If the pod has several constraints, it is also left out if any node of the cluster lacks the
+    key.
     """
     if (view := subject.nodes) is None or can_add_nodes(subject.policy, view):
         return {}

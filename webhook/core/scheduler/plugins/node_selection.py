@@ -103,7 +103,7 @@ def _bit(view: NodeView, name: str) -> int:
 
 
 def settled_nodes(view: NodeView) -> int:
-    """Return the nodes in normal operation: not cordoned, without taints in `NODE_STATES`."""
+    """Return a bit set of the nodes in normal operation: not cordoned, without taints in `NODE_STATES`."""
     nodes = view.live & ~view.unschedulable
     for taints, members in view.taint_classes:
         check_time()
