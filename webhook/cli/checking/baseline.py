@@ -100,7 +100,7 @@ def read_baseline(name: str) -> Baseline:
 
 
 def without_known(result: RunResult, baseline: Baseline, name: str, rules: Collection[str] = ()) -> RunResult:
-    """Remove the findings listed in a baseline from a result, and add two notes.
+    """Remove the findings listed in a baseline from a result, and add up to two notes.
 
     The notes count the known findings and name the fixed findings. A baseline entry is fixed if its object was checked
     without this finding. Entries of unchecked objects cause no note. So a run over the changed files of a commit can

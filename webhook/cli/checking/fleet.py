@@ -102,8 +102,8 @@ def _cluster_badness(entry: FleetCluster | UnreadCluster) -> tuple[object, ...]:
 def _badness(states: Iterable[FleetCluster | WorkloadInCluster]) -> tuple[int, ...]:
     """Return a sort key that puts the worst cluster or workload first.
 
-    The key has negative numbers: pods Pending for spread, findings by severity, workloads above a maxSkew. The console
-    uses the same order.
+    The key has negative numbers: pods Pending for spread, findings by severity, workloads or constraints above a
+    maxSkew.
     """
     states = [*states]
     return (

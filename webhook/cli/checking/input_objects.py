@@ -151,8 +151,8 @@ def configuration_faults(manifest: Manifest, today: str) -> Iterator[InputFault]
 def _faults(manifest: Manifest, today: str) -> Iterator[InputFault]:
     """Yield the faults of an evenspread policy or a scheduler configuration.
 
-    Errors of the parser are fatal faults, and its warnings are not fatal. The scheduler file named by a policy is not
-    read.
+    Errors of the parser are fatal faults, except at a placeholder such as ``${NAME}`` and for the apiVersion of a
+    scheduler configuration. Warnings are not fatal. The scheduler file named by a policy is not read.
     """
     in_place = not (manifest.prefix or manifest.document.json)
     text = manifest.document.text.decode("utf-8", "replace") if in_place else json.dumps(json.loads(manifest.json_text))

@@ -61,8 +61,10 @@ def as_stateful_set(
 
     - A write by a controller or a kube-system account.
     - An update with the same controller and labels.
+    - A write by an operator, if a custom resource is the revision's controller and no StatefulSet is known.
+    - A write with data that cannot change a StatefulSet's template.
 
-    An update always needs a review if it removes a custom resource as the revision's controller.
+    The first case does not cover an update that removes a custom resource as the revision's controller.
     """
     raw = request.object
     # The values are counted before the metadata are decoded.

@@ -24,7 +24,7 @@ def _made(*sites: Site, filled: str = "", inherits: bool = False) -> Layout:
 
 
 def _bare(path: str, labels: _Labels = (), replicas: str | None = None) -> Site:
-    """Return the layout of constraints outside any pod template.
+    """Return the `Site` of constraints outside any pod template.
 
     Args:
         path: The path of the mapping with the constraints.

@@ -198,7 +198,8 @@ class ConnectionTable:
     def hold(self, connection: TrackedConnection, size: int) -> bool:
         """Reserve memory for the connection's request body until `release`.
 
-        May end idle connections of another source to free memory. Returns False if the memory is not enough.
+        To free memory, other sources' connections may have to give up their request bodies (`give_way`). Returns False
+        if the memory is not enough.
         """
         source = self._sources.get(connection.source)
         if source is None or (connection not in source.unproven and connection not in source.served):
@@ -305,10 +306,11 @@ class ConnectionTable:
         return heaviest
 
     def _end_oldest(self, sources: Iterable[_SourceConnections], reason: Reason) -> bool:
-        """End an idle connection, and return whether there was one.
+        """End a connection that is not busy, and return whether there was one.
 
-        This is the least recently used connection of the first client (``sources``) with an idle connection. For the
-        reason ``body-bytes``, the connection must also hold memory.
+        This is the least recently used connection of the first client (``sources``) with such a connection. For the
+        reason ``body-bytes``, the connection must also hold memory. It then only gives up its request body
+        (`give_way`).
         """
         for source in sources:
             for connection in source:

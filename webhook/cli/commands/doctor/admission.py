@@ -20,7 +20,7 @@ _MAX_MESSAGE_CHARS = 200  # the first sentences of a denial
 
 
 class WriteOutcome(StrEnum):
-    """How evenspread treats writes: reviewed, refused or admitted unreviewed.
+    """How the API server treats writes: reviewed, refused or admitted unreviewed.
 
     The last line of the doctor's output prints this outcome.
     """

@@ -99,9 +99,10 @@ def _labels(workload: Workload) -> dict[str, str]:
 
 
 def _workload_at(file: File, line: int, frame: Frame) -> Workload | None:
-    """Return the last workload that begins above a line.
+    """Return the workload at a line, which counts from 0. None without such a workload.
 
-    If the file cannot be parsed, it is parsed again with this line blank.
+    This is the last workload of the line's YAML document that begins at or above the line. If none is found, for
+    example because the file cannot be parsed, the file is parsed again with this line blank.
     """
     lines = file.data.split(b"\n")
     without = b"\n".join((*lines[:line], b"", *lines[line + 1 :]))

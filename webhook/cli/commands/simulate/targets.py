@@ -118,7 +118,7 @@ def targets(
 
 
 def _bound_pods(known: ClusterSource, within: Context) -> tuple[dict[str, list[Pod]], list[Item]]:
-    """Return the snapshot's pods with a node, by node name, and the snapshot's other kept objects."""
+    """Return the cluster's kept pods with a node, by node name, and the cluster's other kept objects."""
     pods: dict[str, list[Pod]] = {}
     others = list[Item]()
     for item in known.kept:

@@ -50,7 +50,7 @@ class UsableNodes:
     def open(self) -> int:
         """The usable nodes without untolerated taints, as a bit set of slots.
 
-        Includes full nodes. Excludes nodes that are starting or draining.
+        Includes full nodes. Excludes cordoned nodes, and nodes with the taint of a starting or leaving node.
         """
         return self.usable & self.tolerated & settled_nodes(self.view)
 

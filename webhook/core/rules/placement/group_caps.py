@@ -51,8 +51,9 @@ class _Fullest(NamedTuple):
 
     Attributes:
         there: The group's pods in the domain today.
-        pods: The most pods in the domain, with pods of other workloads placed before the group's missing pods.
-        of_others: How many of ``pods`` are missing pods of other workloads.
+        pods: The most pods of the group in the domain, including ``of_others``.
+        of_others: How many of ``pods`` are missing pods of the group's other workloads. They are placed before the
+            workload's own.
         unplanned: The workloads whose template lacks the fields of the stored plan.
     """
 

@@ -92,9 +92,9 @@ DO_NOT_FIT = PlacementRule(
 
 
 def feasibility(subject: Subject) -> Feasibility | None:
-    """Run the workload's next pod through the scheduler's filters.
+    """Run a new Pod through the scheduler's filters.
 
-    None if the pod is skipped, or if it has no hard constraint.
+    None for an object other than a new Pod, if the pod is skipped, or if it has no hard constraint.
     """
     template = _tried(subject)
     if template is None:
