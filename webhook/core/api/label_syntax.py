@@ -90,7 +90,7 @@ def _right_value(value: str) -> bool:
 
 
 def _value_faults(value: str, version: KubernetesVersion) -> tuple[str, ...]:
-    """List kube-apiserver's messages about a label value. None for a valid value. Source: kube.go ``IsLabelValue``."""
+    """List kube-apiserver's messages about a label value. Empty for a valid value. Source: kube.go ``IsLabelValue``."""
     faults = []
     if _bytes(value) > MAX_LABEL_VALUE_BYTES:
         faults.append(_too_long(MAX_LABEL_VALUE_BYTES, version))

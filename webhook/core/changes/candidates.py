@@ -71,8 +71,9 @@ class Candidates(Struct, frozen=True, kw_only=True):
     def helpful(self, fits: Callable[[Changes], bool]) -> Iterator[Changes]:
         """Yield the changes after which all pods fit.
 
-        Changes to a still hard constraint come first. For each field, yield only the first helpful value. If no single
-        change helps, yield pairs of changes, and changes of all constraints together.
+        Changes to a still hard constraint come first. For each field, yield only the first helpful value. If none
+        helps, yield the first helpful pair of such changes. Then come changes that soften a single constraint. If none
+        of these helps, yield the softening of all hard constraints, if helpful.
         """
         small = [*self._small()]
         pairs = (pair for pair in combinations(small, 2) if self.pairs and pair[0].at != pair[1].at)

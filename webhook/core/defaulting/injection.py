@@ -247,8 +247,9 @@ def _has_domains(
 ) -> bool:
     """Whether at least ``wanted`` domains are eligible for this pod.
 
-    The constraint's node policies decide about eligible domains.Domains listed in the configuration count even without
-    nodes. For a pod that selects nodes, they do not count, because the labels of their future nodes are unknown.
+    The constraint's node policies decide about eligible domains. Domains listed in the configuration count even without
+    nodes. For a pod that selects nodes, they count only with nodeAffinityPolicy Ignore, because the labels of their
+    future nodes are unknown.
     """
     key, spec, view = constraint.topology_key or "", pod.pod_spec, index.nodes.view()
     nodes = tolerated_nodes(view, spec.tolerations) if constraint.node_taints_policy == HONOR else view.live

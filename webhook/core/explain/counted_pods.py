@@ -45,7 +45,7 @@ def counted_pods(
 ) -> CountedPods | None:
     """Count the pods matched by a constraint, and how many belong to other workloads.
 
-    None if the pod's own workload is unknown.
+    None if the pod's own workload is unknown, or if the constraint has no selector.
     """
     own, can_say = _workload_selector(pod, index)
     if own is None or written.selector is None:

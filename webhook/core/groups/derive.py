@@ -59,7 +59,7 @@ def derive_plan(inputs: PlanInput) -> PlanResult:
 def fresh_plan(known: PlanInput, freed: PlanInput) -> PlanResult:
     """Derive a plan that keeps the stored pins, or else a plan with other pins.
 
-    The other plan is used if no plan with the stored pins is proven.
+    The other plan is returned only if it is proven, and no plan with the stored pins is.
 
     Args:
         known: The group with the stored zones.

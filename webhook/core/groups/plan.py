@@ -171,7 +171,8 @@ def _rank(plan: GroupPlan) -> tuple[int, float]:
     """Return a sort key for plans: by placement verdict, best first.
 
     The best plan is proven to place all pods. The next has an unknown verdict. Then come plans with pods left over in
-    some orders (rare before frequent), then plans with pods left over in all orders.
+    some orders (rare before frequent), then plans with pods left over in all orders. A plan with an unknown verdict and
+    a known order that leaves a pod over is also in the last group.
     """
     order = (PlacementVerdict.FITS, PlacementVerdict.UNKNOWN, PlacementVerdict.STUCK, PlacementVerdict.NO_FIT)
     never = plan.verdict is PlacementVerdict.UNKNOWN and plan.outlook is not None and plan.outlook.gets_stuck
@@ -391,7 +392,8 @@ def _judged(inputs: PlanInput, candidate: _Candidate, capacity: GroupCapacity) -
 def _searched(inputs: PlanInput, plan: GroupPlan, capacity: GroupCapacity) -> GroupPlan:
     """Search the scheduling orders of the plan's pods, and add the result to the plan.
 
-    The search stops at a limit. A plan that already has a search result is returned unchanged.
+    The search stops at a limit. The plan is returned unchanged if it already has a search result, or if
+    ``inputs.searches`` is false.
     """
     if plan.outlook is not None or not inputs.searches:
         return plan

@@ -130,9 +130,9 @@ def _is_measured(group: Group, shard: Shard, shards: Sequence[Shard]) -> bool:
     - another hard constraint,
     - required pod affinity to pods of the group,
     - required anti-affinity to pods of other shards,
-    - required anti-affinity between pods of this shard, over a key outside ``never_share``. The hostname is also
-        covered if
-      the shard's pods share no zone.
+    - required anti-affinity between pods of this shard, over a key outside ``never_share``.
+
+    Anti-affinity between pods of this shard over the hostname is also covered if the shard's pods share no zone.
     """
     spec = shard.pod.pod_spec
     near, apart = (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity) if spec.affinity else (None, None)

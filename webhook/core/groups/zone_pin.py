@@ -25,7 +25,8 @@ def pin_requirement(group: Group, zones: Sequence[str]) -> NodeSelectorRequireme
 def pinned(affinity: Affinity, pin: NodeSelectorRequirement, *, instead: bool = False) -> Affinity:
     """Add the pin to each node affinity term that can match a node.
 
-    With ``instead``, first remove the other requirements on the pin's topology key.
+    With ``instead``, first remove the requirements on the pin's topology key with operator In, and add the pin to every
+    term.
 
     Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go ``isEmptyNodeSelectorTerm``.
     """

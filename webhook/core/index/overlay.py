@@ -234,7 +234,7 @@ class _WithRoom(Nodes):
 class _WithNodes(Nodes):
     """The nodes of the cluster with added nodes, which are copies of existing nodes.
 
-    ``models`` maps the slot of each added node to the slot of the copied node.
+    ``models`` has the slot of the copied node for each added node, in the order of the added nodes.
     """
 
     def __init__(self, below: Nodes, view: NodeView, models: Sequence[int]) -> None:

@@ -13,7 +13,8 @@ from webhook.core.index.read_only import ReadOnlyIndex
 def as_admitted(pod: Pod, index: ReadOnlyIndex, version: KubernetesVersion) -> Pod:
     """Return the pod after kube-apiserver's admission.
 
-    The index provides the LimitRanges, PriorityClass and RuntimeClass. A refused pod is returned unchanged.
+    The index provides the LimitRanges, PriorityClass and RuntimeClass. A pod that kube-apiserver would refuse gets the
+    same changes. `refused_by_admission` returns the reasons for a refusal.
     """
     return as_created(pod, version, facts_for(pod, index))
 

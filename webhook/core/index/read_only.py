@@ -118,7 +118,10 @@ class Namespaces(View):
         return self._ask(Namespaces.raw_labels, name)
 
     def all_labels(self) -> Mapping[str, Mapping[str, str]]:
-        """The labels of all namespaces, by namespace name. Without the name label that the API server adds."""
+        """The labels of all namespaces as read, by namespace name.
+
+        The name label of the API server is not added if an object from a file lacks the label.
+        """
         return self._ask(Namespaces.all_labels)
 
     def services(self, name: str) -> tuple[Service, ...]:

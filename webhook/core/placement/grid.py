@@ -277,7 +277,7 @@ class Grid:
 def grid_of(game: Game, work: int) -> Grid | None:
     """Return the grid (see the module) of a game of equal pods with two domain keys.
 
-    None for other games. Each constraint must count exactly the game's pods. ``work`` limits the checked columns.
+    None for other games. Each constraint must count the game's pods. ``work`` limits the checked columns.
     """
     if len(game.pod_classes) != 1 or game.rollout is not None:
         return None

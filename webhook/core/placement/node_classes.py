@@ -35,7 +35,8 @@ class NodeLimits(Struct, frozen=True):
         pod_class: The number of the limited pod class.
         weights: The weight of each pod class in the sum.
         values: A number for each node slot.
-        default: The number of nodes not in ``values``. With None, these nodes have no limit, unless ``sign`` is 0.
+        default: The number used for each node missing from ``values``. With None, these nodes have no limit, unless
+            ``sign`` is 0.
     """
 
     pod_class: int

@@ -335,8 +335,9 @@ class NamespacePods:
     def _count_groups(self, requirements: Requirements, *, terminating: bool) -> tuple[dict[int, int], int]:
         """Count the pods of all groups with matching labels, by node slot.
 
-        Also return a number of groups: how many the count covers. Without a positive requirement, most groups match.
-        Then the pods of the non-matching groups are subtracted from the total.
+        Also return a number of groups as an estimate of the work. `count` keeps only counts that took much work.
+        Without a positive requirement, most groups match. Then the pods of the non-matching groups are subtracted from
+        the total, unless ``terminating`` is set or most groups do not match.
         """
         if terminating or any(r.operator in _POSITIVE for r in requirements):
             groups = self.matching(requirements)

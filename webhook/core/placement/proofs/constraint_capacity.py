@@ -120,7 +120,7 @@ class ConstraintCapacity(Struct, frozen=True, dict=True):
 
     @property
     def most(self) -> int | None:
-        """The most pods of the workload, running pods included. None if unlimited."""
+        """The most pods of the workload, running pods included. None if unlimited or unknown."""
         return None if self.addable is None else self.placed + self.addable
 
     def most_in_one(self, column: Column) -> int | None:

@@ -199,7 +199,7 @@ def _fits(
     to_place: PodsToPlace,
     limits: Mapping[int, int],
 ) -> bool:
-    """Whether every order is proven to place all pods, if each candidate node accepts all of them."""
+    """Whether every order is proven to place all pods, if each pod may use any candidate node with free capacity."""
     open_, replicas = here.open, to_place.pods
     moving: list[ConstraintCapacity] = []
     caps: list[tuple[ConstraintCapacity, int]] = []
@@ -375,8 +375,9 @@ class _NodeCapacity(Struct, frozen=True, kw_only=True, dict=True):
 def _fixed_top(capacity: ConstraintCapacity, replicas: int) -> int | None:
     """Return the most pods a domain admits if the global minimum cannot rise.
 
-    None if the minimum may rise. There are two cases in which the minimum cannot rise:
+    None if the minimum may rise. There are three cases in which the minimum cannot rise:
 
+    - The constraint has fewer domains than minDomains. The minimum is then 0.
     - A domain with the fewest pods accepts no pod.
     - More domains have the fewest pods than there are pods to place.
     """

@@ -80,9 +80,10 @@ def ends_on_hosts(
 def addable_on_hosts(
     zones: Sequence[Zone], held: int | None, of_zones: SkewLimit, of_hosts: SkewLimit, wanted: int
 ) -> int | None:
-    """Return the most pods placed by any order, with the arguments of `ends_on_hosts`.
+    """Return the most pods placed by any order.
 
-    None if all ``wanted`` pods can fit, or if unknown.
+    None if all ``wanted`` pods can fit, or if unknown. The arguments are those of `ends_on_hosts`. ``held`` is its
+    ``floor``, and ``of_hosts`` is the constraint on hosts.
     """
     ends = ends_on_hosts(zones, held if of_hosts.enough else 0, of_zones, of_hosts.max_skew, wanted)
     return None if ends is None or ends.fits else ends.stuck[-1]
