@@ -198,7 +198,7 @@ def test_pre_commit_stops_a_commit_until_the_manifest_is_repaired(work):
     done = work.run("git", "commit", "--quiet", "--message", "web")
     assert (done.returncode, f"manifests/web.yaml:15:9: high {FINDING} " in done.stderr) == (1, True), done
 
-    hooks["hooks"][0]["args"] = ["--fix", "--write"]
+    hooks["hooks"][0]["args"] = ["--fix", "--write", "--"]
     (work.root / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
     work.run("git", "add", ".")
     fixed = work.run("git", "commit", "--quiet", "--message", "web")

@@ -163,8 +163,8 @@ def test_a_list_says_nothing_of_the_kinds_that_it_lacks():
     assert read(lines(HEADER, NODE)).index.lacks("nodes", "pods", "services") == ""
     partial = read(listed(NODE, POD)).index
     assert partial.lacks("nodes", "pods") == ""
-    assert partial.lacks("services") == "services: none in the snapshot"
-    assert partial.lacks("storageclasses") == "storageclasses: none in the snapshot"
+    assert partial.lacks("services") == "services: none in the file"
+    assert partial.lacks("storageclasses") == "storageclasses: none in the file"
 
 
 def test_a_header_says_what_was_asked_for():

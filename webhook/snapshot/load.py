@@ -199,7 +199,7 @@ def absent(kinds: Collection[str]) -> Mapping[str, str]:
     Args:
         kinds: The kinds in the file.
     """
-    return {resource.name: "none in the snapshot" for resource in BUILT_IN_RESOURCES if resource.kind not in kinds}
+    return {resource.name: "none in the file" for resource in BUILT_IN_RESOURCES if resource.kind not in kinds}
 
 
 def read_items(stream: io.BufferedReader, name: str, limits: _Limits = _LIMITS) -> Iterator[Item]:

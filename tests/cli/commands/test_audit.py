@@ -275,7 +275,7 @@ class TestWhatTheInputDoesNotHold:
     def test_a_list_of_workloads_says_nothing_of_nodes_or_autoscalers(self, run):
         alone = owned("StatefulSet", "web", replicas=1)
         _, out, _ = run("audit", "-o", "json", stdin=listed(alone))
-        assert gaps(out)["topology-key-unknown"] == "nodes: none in the snapshot"
+        assert gaps(out)["topology-key-unknown"] == "nodes: none in the file"
         assert rows(out, "spread-without-effect") == []
         _, out, _ = run("audit", "-o", "json", stdin=snapshot(alone, NAMED))
         assert "topology-key-unknown" not in gaps(out)

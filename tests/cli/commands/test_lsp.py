@@ -151,6 +151,14 @@ def test_code_actions_of_a_line(editor):
     assert editor.actions(WEB, 11) == {}
 
 
+def test_a_fix_edits_the_object_under_the_cursor(editor):
+    """Two objects of a file have the same title."""
+    twice = f"{WEB}---\n{WEB}"
+    editor.open(twice)
+    fixed = editor.actions(twice, 10)["Fix max-skew: maxSkew: 1"]
+    assert fixed == f"{WEB.replace('maxSkew: 0', 'maxSkew: 1')}---\n{WEB}"
+
+
 def test_an_ignored_finding_is_gone(editor):
     editor.open(WEB)
     ignored = editor.actions(WEB, 10)["Ignore max-skew here"]

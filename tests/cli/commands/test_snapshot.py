@@ -198,8 +198,8 @@ class TestAFileAsTheCluster:
         Path("pods.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": OBJECTS[-3:]}))
         code, out, err = run("snapshot", "--snapshot", "pods.json")
         assert code == 0
-        assert "pods.json: note: nodes: none in the snapshot\n" in err
-        assert json.loads(out.partition("\n")[0])["missing"]["nodes"] == "none in the snapshot"
+        assert "pods.json: note: nodes: none in the file\n" in err
+        assert json.loads(out.partition("\n")[0])["missing"]["nodes"] == "none in the file"
 
     @pytest.mark.parametrize(
         ("content", "said"),

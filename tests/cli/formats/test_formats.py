@@ -167,6 +167,13 @@ def test_a_finding_in_piped_output_of_helm_is_in_the_template(run, output):
         "sarif": '"uri": "shop/templates/pod.yaml"',
     }
     assert shown[output] in out
+    assert '"region"' not in out, "the line is one of the rendered text"
+
+
+def test_gitlab_shows_each_of_two_equal_faults(run):
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: 1}\nspec: {}\n"
+    entries = json.loads(run("check", "-", "-o", "gitlab", stdin=f"{pod}---\n{pod}".encode())[1])
+    assert len({entry["fingerprint"] for entry in entries}) == len(entries) == 2
 
 
 def test_junit(rendered):

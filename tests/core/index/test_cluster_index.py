@@ -130,9 +130,7 @@ def test_namespaces_known_by_what_is_in_them():
         pytest.param([], {}, ["pods", "nodes"], "no nodes known", id="a cluster has nodes"),
         pytest.param([], {}, ["pods"], "", id="nodes are not asked for"),
         pytest.param([], {"nodes": "403 Forbidden"}, ["nodes"], "nodes: 403 Forbidden", id="the reason is known"),
-        pytest.param(
-            [node("n1")], {"pods": "none in the snapshot"}, ["nodes", "pods"], "pods: none in the snapshot", id="one"
-        ),
+        pytest.param([node("n1")], {"pods": "none in the file"}, ["nodes", "pods"], "pods: none in the file", id="one"),
         pytest.param([node("n1")], {"pods": "none here"}, ["nodes"], "", id="another resource"),
     ],
 )

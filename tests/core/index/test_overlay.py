@@ -182,6 +182,14 @@ def test_declared_objects_replace_those_of_the_same_name():
     assert with_declared(below, [], []) is below
 
 
+def test_a_declared_autoscaler_replaces_one_of_another_name_for_its_target():
+    """KEDA names the autoscaler of a ScaledObject differently."""
+    below = cluster("z1: a=1")
+    below.apply("ADDED", scaler("keda-hpa-web", "web", 10))
+    above = with_declared(below, [scaler("web", "web", 50)], [])
+    assert above.owners.autoscaler("apps/v1", "Deployment", "shop", "web") == scaler("web", "web", 50)
+
+
 def scaler(name, target, most):
     spec = AutoscalerSpec(
         scale_target_ref=ScaleTarget(api_version="apps/v1", kind="Deployment", name=target), max_replicas=most

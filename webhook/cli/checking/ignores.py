@@ -133,7 +133,7 @@ def _silenced(row: Row, allowed: Exempts) -> bool:
 
 
 def insertion(data: bytes, row: Row, allowed: Exempts) -> TextEdit | None:
-    """Add a comment above a finding of a file. None if a comment has no effect there."""
+    """Return the edit that adds an ignore comment above a finding. None if a comment has no effect there."""
     if row.manifest.document.json or row.waived or not _silenced(row, allowed):
         return None
     lines = data.split(b"\n")

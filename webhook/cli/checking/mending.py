@@ -65,20 +65,25 @@ def single_fixes(file: File, frame: Frame, wanted: Collection[Row]) -> Iterator[
     """
     if not wanted:
         return
-    by_identity, titles = {row.identity: row for row in wanted}, {row.manifest.title for row in wanted}
+    found, titles = {_at_place(row): row for row in wanted}, {row.manifest.title for row in wanted}
     frame, content = with_input_objects(frame, [file]), [*read_manifests(file.name, file.data)]
     for number, item in enumerate(content):
         if not isinstance(item, Manifest) or item.title not in titles:
             continue
         for row in _fixable(item, frame, Level.AUDIT):
-            if row.identity not in by_identity:
+            if _at_place(row) not in found:
                 continue
             try:
                 change = _change(number, item, file.data, value_of(item), [row])
             except (UneditableError, LookupError):
                 continue
             if proven(file, content, [change]):
-                yield by_identity[row.identity], change.edits
+                yield found[_at_place(row)], change.edits
+
+
+def _at_place(row: Row) -> tuple[object, ...]:
+    """The key of a finding in an unchanged file. Two objects of a file can have the same title."""
+    return *row.identity, row.place.line, row.place.column
 
 
 def _mended(file: File, frame: Frame, lowest: Level, refused: list[tuple[Row, str]]) -> Mended:

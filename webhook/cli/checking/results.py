@@ -68,7 +68,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """The key of a finding, unique in a run: file, object title, rule and path."""
+        """The key of a finding: file, object title, rule and path. Objects with the same title share it."""
         return self.manifest.file, self.manifest.title, self.judged.finding.rule, self.judged.finding.path
 
 

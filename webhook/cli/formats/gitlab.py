@@ -20,14 +20,15 @@ _SEVERITIES = {Severity.HIGH: "critical", Severity.MEDIUM: "major", Severity.LOW
 
 def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
     """Render an entry for each finding, except exempted ones. Unreadable input comes first."""
-    entries = [_fault(fault) for fault in result.faults if fault.fatal]
     seen = Counter[str]()
-    for row in result.rows:
-        if not row.waived:
-            key = finding_key(row)
-            seen[key] += 1
-            # Equal objects in two files share a key. GitLab would show only one of two equal fingerprints.
-            entries.append(_finding(row, key if seen[key] == 1 else f"{key}-{seen[key]}"))
+
+    def distinct(key: str) -> str:
+        """Number equal keys, such as those of equal objects in two files. GitLab shows equal ones once."""
+        seen[key] += 1
+        return key if seen[key] == 1 else f"{key}-{seen[key]}"
+
+    entries = [_fault(fault, distinct(_fault_key(fault))) for fault in result.faults if fault.fatal]
+    entries += [_finding(row, distinct(finding_key(row))) for row in result.rows if not row.waived]
     yield msgspec.json.format(msgspec.json.encode(entries), indent=2).decode() + "\n"
 
 
@@ -44,9 +45,12 @@ def _finding(row: Row, fingerprint: str) -> dict[str, object]:
     )
 
 
-def _fault(fault: InputFault) -> dict[str, object]:
-    key = hashlib.sha256(f"{fault.file}\0{fault.message}".encode("utf-8", "replace")).hexdigest()[:32]
-    return _entry(f"unreadable: {fault.message}", "unreadable", key, "blocker", fault.file, fault.line)
+def _fault(fault: InputFault, fingerprint: str) -> dict[str, object]:
+    return _entry(f"unreadable: {fault.message}", "unreadable", fingerprint, "blocker", fault.file, fault.line)
+
+
+def _fault_key(fault: InputFault) -> str:
+    return hashlib.sha256(f"{fault.file}\0{fault.message}".encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _entry(  # noqa: PLR0913, PLR0917 the entry's own fields

@@ -61,8 +61,11 @@ def _result(row: Row, indexes: Mapping[str, int]) -> dict[str, object]:
     finding, place = row.judged.finding, row.place
     text = message(row) + (f"; fix: {fix(row)}" if fix(row) else "")
     name = row.manifest.title
-    uri = _quoted(piped_template(row) or row.manifest.file)
-    region = {"startLine": place.line, "startColumn": place.column, "endColumn": place.column + place.width}
+    template = piped_template(row)
+    location: dict[str, object] = {"artifactLocation": {"uri": _quoted(template or row.manifest.file)}}
+    if not template:  # the line is the rendered text's
+        columns = {"startColumn": place.column, "endColumn": place.column + place.width}
+        location["region"] = {"startLine": place.line, **columns}
     result: dict[str, object] = {
         "ruleId": finding.rule,
         "ruleIndex": indexes[finding.rule],
@@ -70,7 +73,7 @@ def _result(row: Row, indexes: Mapping[str, int]) -> dict[str, object]:
         "message": {"text": f"{name}: {text}"},
         "locations": [
             {
-                "physicalLocation": {"artifactLocation": {"uri": uri}, "region": region},
+                "physicalLocation": location,
                 "logicalLocations": [{"fullyQualifiedName": f"{name} {finding.path}", "kind": "object"}],
             }
         ],

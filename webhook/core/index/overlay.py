@@ -180,11 +180,12 @@ class _WithAutoscalers(Owners):
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
         target = namespace, (group_of(api_version), kind), name
-        found = [scaler for scaler in self._scalers.values() if scaler.target == target]
+        added = [scaler for scaler in self._scalers.values() if scaler.target == target]
+        if added:  # also instead of an autoscaler that KEDA named differently in the cluster
+            return min(added, key=lambda scaler: scaler.meta.name)
         below = self._below.autoscaler(api_version, kind, namespace, name)
-        if below is not None and (below.meta.namespace, below.meta.name) not in self._scalers:
-            found.append(below)
-        return min(found, key=lambda scaler: scaler.meta.name, default=None)
+        is_replaced = below is not None and (below.meta.namespace, below.meta.name) in self._scalers
+        return None if is_replaced else below
 
 
 class _WithGroups(Namespaces):

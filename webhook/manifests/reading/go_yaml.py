@@ -73,7 +73,7 @@ class YamlValue(Struct, frozen=True):
 
 
 _Result = TypeVar("_Result")
-# At worst 40 MiB. A value takes ten times the memory of its text.
+# At worst 40 MiB for each function. A value takes ten times the memory of its text.
 _MAX_KEPT = 128
 _MAX_KEPT_BYTES = 32 * 1024
 

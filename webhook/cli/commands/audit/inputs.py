@@ -90,17 +90,19 @@ def _split(files: Iterator[File | InputFault]) -> Iterator[tuple[str, Content]]:
     """Yield the name and the files of each cluster.
 
     With two or more snapshots, each file is a cluster of its own. So is each file if the input is a snapshot and
-    unreadable files. Otherwise all files are one cluster, with an empty name. At most two clusters are in memory, apart
-    from their results.
+    unreadable files. Otherwise all files are one cluster, with an empty name. Only a few clusters are in memory at
+    once, apart from their results.
     """
-    first = list[File | InputFault]()
+    first, snapshots, parts = list[File | InputFault](), 0, False
     for file in files:
         first.append(file)
-        if sum(map(is_snapshot, first)) > 1:
+        if is_snapshot(file):
+            snapshots += 1
+        elif isinstance(file, File):
+            parts = True
+        if snapshots > 1:
             break
     unread = [file for file in first if isinstance(file, InputFault) and file.fatal]
-    snapshots = sum(map(is_snapshot, first))
-    parts = any(isinstance(file, File) and not is_snapshot(file) for file in first)
     if snapshots < 2 and not (snapshots and unread and not parts):
         yield "", first
         return

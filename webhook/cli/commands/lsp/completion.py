@@ -17,9 +17,9 @@ from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_text import flow_scalar
 from webhook.manifests.reading.files import File
 
-_WORD = re.compile(r"""[^\s"',{}\[\]]*\Z""")
+_BEFORE_A_WORD = " \t\"',{}[]"
 _KEY = re.compile(r"""((?:- +)*)["']?([\w./-]+)["']?:(?:\s|\Z)""")
-_TOKEN = re.compile(r"""(?P<key>[\w./-]+)["']?:|(?P<open>[{\[])|(?P<close>[}\]])|(?P<next>,)""")
+_TOKEN = re.compile(r"""(?<![\w./-])(?P<key>[\w./-]+)["']?:|(?P<open>[{\[])|(?P<close>[}\]])|(?P<next>,)""")
 _USUAL_KEYS = (ZONE, HOSTNAME, REGION)
 _OF_NODES = frozenset({"nodeSelectorTerms", "preference"})
 
@@ -42,8 +42,7 @@ def complete(file: File, line: int, character: int, frame: Frame) -> Completion:
     """Return completions for the word at this line and character. Both count from 0."""
     lines = file.data.decode("utf-8", "replace").split("\n")
     before = lines[line][:character] if line < len(lines) else ""
-    word = _WORD.search(before)
-    start = word.start() if word else character
+    start = 1 + max(before.rfind(each) for each in _BEFORE_A_WORD)
     around = [*_fields(lines[:line], before[:start]), "", "", ""]
     return Completion(start, tuple(_suggestions(file, line, around, frame)))
 
