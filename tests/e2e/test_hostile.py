@@ -44,7 +44,7 @@ def test_half_handshakes_end_within_a_minute_and_kept_connections_last_for_95_se
 
 def test_six_bursts_of_160_connections_lose_nothing():
     # A client of 960 handshakes in Python may need longer than the 10 s for a first request.
-    patient = "from webhook.server import connection; connection.FIRST_REQUEST_SECONDS = 60.0; "
+    patient = "from webhook.server.http import connection; connection.FIRST_REQUEST_SECONDS = 60.0; "
     with serving(before=patient) as server:
         assert burst(server, transports=6, connections=160) == []
         assert server.resident() < 150

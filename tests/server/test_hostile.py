@@ -10,7 +10,7 @@ from server.conftest import eventually, posted, read_reply, review, serving, str
 
 DENIED = BODY.replace(b'{"padding": ""}', b'{"topologySpreadConstraints": [{"maxSkew": 0}]}')
 HASTY = (
-    "from webhook.server import request_body; from webhook.server import connection; "
+    "from webhook.server.http import connection, request_body; "
     "request_body._BODY_SECONDS = connection.FIRST_REQUEST_SECONDS = 2.0; "
 )
 
@@ -43,7 +43,7 @@ def test_a_burst_of_connections_loses_nothing(server):
 
 
 def test_the_settings_that_kube_apiserver_needs():
-    from webhook.server import connection  # noqa: PLC0415 only here
+    from webhook.server.http import connection  # noqa: PLC0415 only here
     from webhook.server.run import OPTIONS  # noqa: PLC0415 only here
 
     assert OPTIONS["keepalive"] > 90, "kube-apiserver keeps idle connections for 90 s"

@@ -243,7 +243,7 @@ def test_a_body_of_many_small_chunks_is_not_read(server, stack, size, length, st
 )
 def test_the_buffers_of_many_connections_are_bounded(stack, first, reads):
     """0.9 MiB on each of 2,000 connections took a replica past its memory limit."""
-    before = "from webhook.server import connection_table; connection_table.MAX_BULKY = 16; "
+    before = "from webhook.server.http import connection_table; connection_table.MAX_BULKY = 16; "
     with serving(before=before) as server:
         trust = server.tls()
         kept = used(stack, server, trust)

@@ -13,7 +13,7 @@ CLIENTS = 4
 
 @pytest.mark.slow
 def test_who_reads_no_answers_is_ended_and_fills_no_memory():
-    shorter = "from webhook.server import connection; connection.UNREAD_SECONDS = 2.0; "
+    shorter = "from webhook.server.http import connection; connection.UNREAD_SECONDS = 2.0; "
     with serving(before=shorter) as server:
         answers(server)
         before = server.resident()

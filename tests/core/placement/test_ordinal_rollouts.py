@@ -83,7 +83,7 @@ def drawn(number):
     }
 
 
-def ours(world, version=RECORDED):
+def ours(world, version=RECORDED, *, deleted=()):
     volumes = [
         volume_in(zone, f"pv-{number}", f"data-web-{number}") for number, zone in enumerate(world["pins"]) if zone
     ]
@@ -115,6 +115,8 @@ def ours(world, version=RECORDED):
     }
     index = read_scenario({name: json.dumps(every).encode() for name, every in lists.items()}).index
     index.version = version
+    for name in deleted:
+        index.apply("DELETED", index.nodes.get(name))
     rolling = {"partition": world["partition"], "maxUnavailable": world["unavailable"]}
     spec = {
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
@@ -166,6 +168,14 @@ def test_many_pods_on_a_node_and_some_that_stay():
     assert (came.staying, sum(each.pods for each in came.batches)) == (2, 3)
     found = simulate(came.game())
     assert (found.verdict, found.fewest, found.skew) == (PlacementVerdict.FITS, 3, None)
+
+
+def test_pods_on_two_deleted_nodes_are_replaced_one_by_one():
+    """Deleted nodes have no name to tell them apart."""
+    world = small("a", "b", "c", on=["a0", "b1", "c2"])
+    came = ours(world, deleted=("a0", "b1"))
+    assert [turn.place is not None for turn in came.rollout.turns] == [True] * 3
+    assert simulate(came.game()).verdict is PlacementVerdict.FITS
 
 
 def test_with_nothing_above_the_partition():

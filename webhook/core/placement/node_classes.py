@@ -184,7 +184,8 @@ def classes_of(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> list[Node
     for part in parts:
         by_values: dict[tuple[str | int | None, ...], list[int]] = {}
         for slot in node_sets.to_slots(part & special):
-            alone = nodes.view.names[slot] if nodes.singled and any(nodes.start_at(slot)) else ""
+            is_alone = nodes.singled and any(nodes.start_at(slot))
+            alone = (nodes.view.names[slot] or f"deleted {slot}") if is_alone else ""
             by_values.setdefault((alone, *(values.get(slot, _NOTHING) for values in sources)), []).append(slot)
         if others := part & ~special:
             classes.append(_class(nodes, node_limits, -1, others))
