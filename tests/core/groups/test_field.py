@@ -100,6 +100,7 @@ class Rule:
         return sum(chance for most, chance in held if most > self.most[key])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("even", [False, True])
 @pytest.mark.parametrize("turn", [None, fewest_first])
 def test_states_that_differ_by_names_only_are_one(turn, even):

@@ -19,12 +19,13 @@ from webhook.core.index.nodes import NO_NODE
 from webhook.core.index.tables import shrinking as tables
 
 SIZE = 2048  # bytes of the repeated field
+LARGE = {"Pod", "PersistentVolume"}  # of many fields
 # An object of a few bytes may hold this many: its own tables, and what those of the index grew by.
 ROOM = 16 * 1024
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(each, id=each[1], marks=[pytest.mark.slow] if each[1] == "Pod" else []) for each in KINDS]
+    "kind", [pytest.param(each, id=each[1], marks=[pytest.mark.slow] if each[1] in LARGE else []) for each in KINDS]
 )
 def test_every_field_takes_in_proportion_and_gives_back(kind):
     index = cluster(200)

@@ -60,6 +60,7 @@ def test_known_ends(nodes, replicas, ends):
     assert (said.fewest, said.most) == ends
 
 
+@pytest.mark.slow
 def test_bounds_are_those_of_all_orders():
     """On small worlds they are exact, and the orders that are found end as some order does."""
     undecided = 0
