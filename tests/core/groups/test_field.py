@@ -46,6 +46,7 @@ def test_how_often_three_shards_get_stuck(turn, even, stuck):
     assert three(2).stuck(turn, even=even) == 0
 
 
+@pytest.mark.slow
 def test_what_the_remedy_costs():
     ends = three(2).ends()
     assert max(three(2).most(state, HOSTNAME) for state in ends) == 2
