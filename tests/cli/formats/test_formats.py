@@ -170,6 +170,31 @@ def test_a_finding_in_piped_output_of_helm_is_in_the_template(run, output):
     assert '"region"' not in out, "the line is one of the rendered text"
 
 
+@pytest.mark.parametrize(
+    ("pods", "last"),
+    [
+        pytest.param(5, "5 findings (5 high)", id="a screen"),
+        pytest.param(
+            6,
+            "start with --rule max-skew (6 findings); --fix prints fixes, --write-baseline FILE accepts findings",
+            id="more than a screen",
+        ),
+    ],
+)
+def test_many_findings_end_with_the_first_step(run, pods, last):
+    """Findings of lower severity are no first step."""
+    text = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  topologySpreadConstraints:
+  - {maxSkew: 0, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}
+"""
+    _, out, _ = run("check", "-", "--rule", "max-skew", stdin="---\n".join([text] * pods).encode())
+    assert out.rstrip("\n").endswith(last)
+
+
 def test_gitlab_shows_each_of_two_equal_faults(run):
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: 1}\nspec: {}\n"
     entries = json.loads(run("check", "-", "-o", "gitlab", stdin=f"{pod}---\n{pod}".encode())[1])

@@ -15,6 +15,7 @@ from webhook.manifests.reading.manifest import FieldPosition
 COLORS = {Severity.HIGH: RED, Severity.MEDIUM: YELLOW, Severity.LOW: BLUE}
 _MAX_QUOTED_CHARS = 100  # of a line; longer lines are cut around the field
 _CONTEXT_CHARS = 20  # of a cut line, before the field
+_ON_A_SCREEN = 5  # findings of seven lines each
 
 
 def render(result: RunResult, *, color: bool, verbose: bool = False) -> Iterator[str]:
@@ -23,6 +24,19 @@ def render(result: RunResult, *, color: bool, verbose: bool = False) -> Iterator
     for row in result.rows:
         yield from waived(row, paint) if row.waived else block(row, paint)
     yield run_summary(result, paint, verbose=verbose)
+    yield from _first_step(result)
+
+
+def _first_step(result: RunResult) -> Iterator[str]:
+    """Yield what to do first, if the findings fill more than a screen."""
+    findings = [row for row in result.rows if not row.waived]
+    if len(findings) <= _ON_A_SCREEN:
+        return
+    worst = max(row.severity.rank for row in findings)
+    rules = Counter(row.judged.finding.rule for row in findings if row.severity.rank == worst)
+    [(rule, count)] = rules.most_common(1)
+    named = f"--rule {rule} ({plural(count, 'finding')})"
+    yield f"start with {named}; --fix prints fixes, --write-baseline FILE accepts findings\n"
 
 
 def block(row: Row, paint: Paint) -> Iterator[str]:
