@@ -182,7 +182,6 @@ def test_a_finding_in_piped_output_of_helm_is_in_the_template(run, output):
     ],
 )
 def test_many_findings_end_with_the_first_step(run, pods, last):
-    """Findings of lower severity are no first step."""
     text = """\
 apiVersion: v1
 kind: Pod
@@ -193,6 +192,26 @@ spec:
 """
     _, out, _ = run("check", "-", "--rule", "max-skew", stdin="---\n".join([text] * pods).encode())
     assert out.rstrip("\n").endswith(last)
+
+
+def test_more_findings_of_a_lower_severity_are_not_the_first_step(run):
+    text = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}}
+spec:
+  topologySpreadConstraints:
+  - maxSkew: MAX
+    topologyKey: failure-domain.beta.kubernetes.io/zone
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector: {matchLabels: {app: web}}
+"""
+    pods = [text.replace("MAX", "1")] * 4 + [text.replace("MAX", "0")] * 2
+    _, out, _ = run(
+        "check", "-", "--rule", "max-skew", "--rule", "topology-key-deprecated", stdin="---\n".join(pods).encode()
+    )
+    assert out.count(" low topology-key-deprecated ") > 2
+    assert "\nstart with --rule max-skew (2 findings); " in out
 
 
 def test_gitlab_shows_each_of_two_equal_faults(run):

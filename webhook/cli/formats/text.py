@@ -1,7 +1,7 @@
 """``-o text``: a block for each finding with its line of the manifest, and a summary."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from webhook.cli.checking.finding_text import consequence, fix, message
 from webhook.cli.checking.levels import hidden_lines
@@ -24,19 +24,6 @@ def render(result: RunResult, *, color: bool, verbose: bool = False) -> Iterator
     for row in result.rows:
         yield from waived(row, paint) if row.waived else block(row, paint)
     yield run_summary(result, paint, verbose=verbose)
-    yield from _first_step(result)
-
-
-def _first_step(result: RunResult) -> Iterator[str]:
-    """Yield what to do first, if the findings fill more than a screen."""
-    findings = [row for row in result.rows if not row.waived]
-    if len(findings) <= _ON_A_SCREEN:
-        return
-    worst = max(row.severity.rank for row in findings)
-    rules = Counter(row.judged.finding.rule for row in findings if row.severity.rank == worst)
-    [(rule, count)] = rules.most_common(1)
-    named = f"--rule {rule} ({plural(count, 'finding')})"
-    yield f"start with {named}; --fix prints fixes, --write-baseline FILE accepts findings\n"
 
 
 def block(row: Row, paint: Paint) -> Iterator[str]:
@@ -96,7 +83,18 @@ def run_summary(result: RunResult, paint: Paint, *, verbose: bool = False) -> st
     lines += [paint(line, DIM) for line in gap_lines(result, verbose=verbose)]
     if incomplete := unread(result):
         lines.append(paint(incomplete, RED))
+    if len(counted) > _ON_A_SCREEN:
+        lines.append(_first_step(counted))
     return "\n".join(lines) + "\n"
+
+
+def _first_step(findings: Sequence[Row]) -> str:
+    """What to do first with more findings than a screen: the most frequent rule of the highest severity."""
+    worst = min((row.severity for row in findings), key=lambda severity: severity.rank)
+    rules = Counter(row.judged.finding.rule for row in findings if row.severity is worst)
+    [(rule, count)] = rules.most_common(1)
+    named = f"--rule {rule} ({plural(count, 'finding')})"
+    return f"start with {named}; --fix prints fixes, --write-baseline FILE accepts findings"
 
 
 def unread(result: RunResult) -> str:
