@@ -7,6 +7,7 @@ from webhook.core.rules.rule_set import API_RULES, OFFLINE
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_kind
 from webhook.manifests.reading.files import STDIN_NAME
+from webhook.manifests.reading.manifest import FieldPosition
 
 _MAX_CHARS = 4096  # of a text, since it can quote a field of any size
 
@@ -30,17 +31,24 @@ def fix(row: Row) -> str:
     return one_line(row.judged.finding.fix or row.judged.finding.remedy, _MAX_CHARS)
 
 
+def message_with_fix(row: Row) -> str:
+    """The message and, if there is one, the fix, on a single line."""
+    return f"{message(row)}; fix: {fix(row)}" if fix(row) else message(row)
+
+
 def file_text(file: str) -> str:
     """The name of a file as text. It can contain bytes outside UTF-8."""
     return file.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def piped_template(row: Row) -> str:
-    """Return the Helm template of a finding in piped output. Empty for other input.
+def file_and_place(row: Row) -> tuple[str, FieldPosition | None]:
+    """Return the file to show for a finding, and the position in this file if known.
 
-    A line of this output has another number than in the template.
+    For piped output of Helm, this is the template without a position. The output has other line numbers.
     """
-    return row.manifest.source if row.manifest.file == STDIN_NAME else ""
+    if row.manifest.file == STDIN_NAME and row.manifest.source:
+        return row.manifest.source, None
+    return row.manifest.file, row.place
 
 
 def is_refused(row: Row) -> bool:

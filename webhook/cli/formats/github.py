@@ -5,7 +5,7 @@ Source: docs.github.com, workflow commands for GitHub Actions, ``::error``.
 
 from collections.abc import Iterator
 
-from webhook.cli.checking.finding_text import fix, message, piped_template
+from webhook.cli.checking.finding_text import file_and_place, message_with_fix
 from webhook.cli.checking.levels import hidden_lines
 from webhook.cli.checking.results import RunResult
 from webhook.core.rules.frame.rule import Severity
@@ -26,14 +26,11 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
     for row in result.rows:
         if row.waived:
             continue
-        text = f"{row.manifest.title}: {message(row)}"
-        if fix(row):
-            text += f"; fix: {fix(row)}"
-        text += f"\n{row.url}"
+        text = f"{row.manifest.title}: {message_with_fix(row)}\n{row.url}"
         title = f"evenspread/{row.judged.finding.rule}"
-        template = piped_template(row)
-        where = (template, 0, 0) if template else (row.manifest.file, row.place.line, row.place.column)
-        yield _command(_COMMANDS[row.severity], *where, title, text)
+        file, place = file_and_place(row)
+        line, column = (place.line, place.column) if place else (0, 0)
+        yield _command(_COMMANDS[row.severity], file, line, column, title, text)
     yield from (f"{line}\n" for line in hidden_lines(result))  # plain text of the job's log
 
 

@@ -3,14 +3,13 @@
 Source: docs.gitlab.com, Code Quality, report format. GitLab drops all entries after the first incomplete one.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
 
-from webhook.cli.checking.baseline import finding_key
-from webhook.cli.checking.finding_text import file_text, fix, message, piped_template
+from webhook.cli.checking.baseline import digest, finding_key
+from webhook.cli.checking.finding_text import file_and_place, file_text, message_with_fix
 from webhook.cli.checking.results import Row, RunResult
 from webhook.core.rules.frame.rule import Severity
 from webhook.manifests.reading.documents import InputFault
@@ -27,30 +26,25 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
         seen[key] += 1
         return key if seen[key] == 1 else f"{key}-{seen[key]}"
 
-    entries = [_fault(fault, distinct(_fault_key(fault))) for fault in result.faults if fault.fatal]
+    entries = [_fault(fault, distinct(digest(fault.file, fault.message))) for fault in result.faults if fault.fatal]
     entries += [_finding(row, distinct(finding_key(row))) for row in result.rows if not row.waived]
     yield msgspec.json.format(msgspec.json.encode(entries), indent=2).decode() + "\n"
 
 
 def _finding(row: Row, fingerprint: str) -> dict[str, object]:
-    text = f"{row.manifest.title}: {message(row)}" + (f"; fix: {fix(row)}" if fix(row) else "")
-    template = piped_template(row)
+    file, place = file_and_place(row)
     return _entry(
-        f"{text}; see {row.url}",
+        f"{row.manifest.title}: {message_with_fix(row)}; see {row.url}",
         row.judged.finding.rule,
         fingerprint,
         _SEVERITIES[row.severity],
-        template or row.manifest.file,
-        0 if template else row.place.line,
+        file,
+        place.line if place else 0,
     )
 
 
 def _fault(fault: InputFault, fingerprint: str) -> dict[str, object]:
     return _entry(f"unreadable: {fault.message}", "unreadable", fingerprint, "blocker", fault.file, fault.line)
-
-
-def _fault_key(fault: InputFault) -> str:
-    return hashlib.sha256(f"{fault.file}\0{fault.message}".encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _entry(  # noqa: PLR0913, PLR0917 the entry's own fields

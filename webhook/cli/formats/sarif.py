@@ -12,7 +12,7 @@ import msgspec
 from webhook import __version__
 from webhook.answers.scanned import scan_numbers
 from webhook.cli.checking.baseline import finding_key
-from webhook.cli.checking.finding_text import fix, message, piped_template
+from webhook.cli.checking.finding_text import file_and_place, message_with_fix
 from webhook.cli.checking.results import Row, RunResult
 from webhook.core.rules.frame.rule import Rule, Severity
 from webhook.core.rules.rule_set import RULES
@@ -58,19 +58,17 @@ def _rule(rule: Rule, url: str) -> dict[str, object]:
 
 
 def _result(row: Row, indexes: Mapping[str, int]) -> dict[str, object]:
-    finding, place = row.judged.finding, row.place
-    text = message(row) + (f"; fix: {fix(row)}" if fix(row) else "")
-    name = row.manifest.title
-    template = piped_template(row)
-    location: dict[str, object] = {"artifactLocation": {"uri": _quoted(template or row.manifest.file)}}
-    if not template:  # the line is the rendered text's
+    finding, name = row.judged.finding, row.manifest.title
+    file, place = file_and_place(row)
+    location: dict[str, object] = {"artifactLocation": {"uri": _quoted(file)}}
+    if place is not None:
         columns = {"startColumn": place.column, "endColumn": place.column + place.width}
         location["region"] = {"startLine": place.line, **columns}
     result: dict[str, object] = {
         "ruleId": finding.rule,
         "ruleIndex": indexes[finding.rule],
         "level": _LEVELS[row.severity],
-        "message": {"text": f"{name}: {text}"},
+        "message": {"text": f"{name}: {message_with_fix(row)}"},
         "locations": [
             {
                 "physicalLocation": location,
