@@ -40,6 +40,11 @@ class FleetCluster(Document, frozen=True, kw_only=True):
     pending: Mapping[PendingCause, Count]
     above_max_skew: Count
 
+    @property
+    def fault(self) -> str:
+        """The words after the cluster's name in a line about its error. Empty if it was read completely."""
+        return f"is incomplete: {self.error}" if self.error else ""
+
 
 class UnreadCluster(Document, frozen=True, kw_only=True):
     """A cluster that could not be read, and the error."""
@@ -47,6 +52,11 @@ class UnreadCluster(Document, frozen=True, kw_only=True):
     rule: Literal["fleet-cluster"]
     cluster: str
     error: str
+
+    @property
+    def fault(self) -> str:
+        """The words after the cluster's name in a line about its error."""
+        return f"was not read: {self.error}"
 
 
 class WorkloadInCluster(Document, frozen=True, kw_only=True):

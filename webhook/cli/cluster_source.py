@@ -174,6 +174,15 @@ def cluster_with_pods(
     return known, frame.context(frame.namespace)
 
 
+def with_selected_cluster(frame: Frame, selection: ClusterSelection, progress: Progress) -> Frame:
+    """Read the selected cluster into the frame. Without a selection, the frame stays as it is.
+
+    Raises CommandError as `read_cluster` and `frame_with_cluster`.
+    """
+    known = read_cluster(selection, frame.policy, progress, as_version=frame.asked_version)
+    return frame if known is None else frame_with_cluster(known, frame)
+
+
 def frame_with_cluster(known: ClusterSource, frame: Frame) -> Frame:
     """Add the cluster's index, version and namespace to the frame.
 

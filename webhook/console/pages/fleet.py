@@ -1,8 +1,8 @@
 """The page of several clusters: the totals of each, and the faulty workloads side by side."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 from webhook.answers.fleet import FleetCluster, FleetWorkload, UnreadCluster, WorkloadInCluster
 from webhook.core.text import one_line
@@ -28,18 +28,9 @@ def fleet_page(
     names = [cluster.cluster for cluster in read]
     return {
         "clusters": read,
-        "faults": [*_faults(clusters)],
+        "faults": [f"{one_line(cluster.cluster)} {cluster.fault}" for cluster in clusters if cluster.fault],
         "rows": [_Row(one_line(workload.workload), _cells(workload.clusters, names)) for workload in workloads],
     }
-
-
-def _faults(clusters: Sequence[FleetCluster | UnreadCluster]) -> Iterator[str]:
-    """Yield a line for each cluster that was not or not completely read."""
-    for cluster in clusters:
-        if isinstance(cluster, UnreadCluster):
-            yield f"{one_line(cluster.cluster)} was not read: {cluster.error}"
-        elif cluster.error is not UNSET:
-            yield f"{one_line(cluster.cluster)} is incomplete: {cluster.error}"
 
 
 def _cells(states: Sequence[WorkloadInCluster], names: Sequence[str]) -> tuple[_Cell, ...]:

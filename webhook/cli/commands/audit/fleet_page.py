@@ -4,14 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from webhook.answers.fleet import FleetCluster, FleetWorkload, UnreadCluster
+from webhook.answers.fleet import FleetCluster, FleetWorkload
 from webhook.cli.checking.finding_text import fix, message
 from webhook.cli.checking.fleet import Fleet
 from webhook.cli.checking.results import Row
-from webhook.cli.commands.audit.page import finding_lines
+from webhook.cli.commands.audit.page import finding_lines, table
 from webhook.cli.formats.text import gap_lines
 from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.cli.output.layout import table_lines
 from webhook.core.text import listed, one_line, plural
 
 _MAX_COLUMNS = 8  # clusters side by side, the worst; -o json has all
@@ -49,8 +48,8 @@ def _short_names(names: Sequence[str]) -> dict[str, str]:
 
 def _clusters(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[str]:
     read = [cluster for cluster in fleet.clusters if isinstance(cluster, FleetCluster)]
-    unread = [cluster for cluster in fleet.clusters if isinstance(cluster, UnreadCluster)]
-    suffix = f", {len(unread):,} not read" if unread else ""
+    unread = len(fleet.clusters) - len(read)
+    suffix = f", {unread:,} not read" if unread else ""
     yield f"{paint(plural(len(fleet.clusters), 'cluster'), BOLD)}{paint(suffix, RED)}\n\n"
     if read:
         head = (
@@ -65,24 +64,16 @@ def _clusters(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[str
             "PENDING",
             "ABOVE MAXSKEW",
         )
-        yield from _table(head, [(names[cluster.cluster], *_figures(cluster)) for cluster in read], paint)
-    for cluster in read:
-        if cluster.error:
-            yield paint(f"{names[cluster.cluster]} is incomplete: {cluster.error}", RED) + "\n"
-    for each in unread:
-        yield paint(f"{names[each.cluster]} was not read: {one_line(each.error, 400)}", RED) + "\n"
+        yield from table(head, [(names[cluster.cluster], *_figures(cluster)) for cluster in read], 0, paint)
+    for cluster in fleet.clusters:
+        if cluster.fault:
+            yield paint(f"{names[cluster.cluster]} {cluster.fault}", RED) + "\n"
 
 
 def _figures(cluster: FleetCluster) -> tuple[str, ...]:
     found = cluster.findings
     numbers = (cluster.nodes, cluster.pods, cluster.workloads, found.high, found.medium, found.low, cluster.would_deny)
     return *(f"{number:,}" for number in numbers), f"{sum(cluster.pending.values()):,}", f"{cluster.above_max_skew:,}"
-
-
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], paint: Paint) -> Iterator[str]:
-    first, *lines = table_lines([head, *rows])
-    yield paint(first.rstrip(), BOLD) + "\n"
-    yield from (f"{line.rstrip()}\n" for line in lines)
 
 
 def _workloads(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[str]:
@@ -96,12 +87,9 @@ def _workloads(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[st
     shown = columns[:_MAX_COLUMNS]
     head = ("WORST WORKLOADS: high/medium/low", *(names[cluster] for cluster in shown))
     yield "\n"
-    yield from _table(head, [_row(workload, shown) for workload in fleet.workloads[:_MAX_ROWS]], paint)
-    hidden = [
-        *([plural(len(fleet.workloads) - _MAX_ROWS, "workload")] if len(fleet.workloads) > _MAX_ROWS else ()),
-        *([plural(len(columns) - _MAX_COLUMNS, "cluster")] if len(columns) > _MAX_COLUMNS else ()),
-    ]
-    if hidden:
+    yield from table(head, [_row(workload, shown) for workload in fleet.workloads[:_MAX_ROWS]], 0, paint)
+    cut = ((len(fleet.workloads) - _MAX_ROWS, "workload"), (len(columns) - _MAX_COLUMNS, "cluster"))
+    if hidden := [plural(count, noun) for count, noun in cut if count > 0]:
         yield paint(f"and {' and '.join(hidden)} more; -o json has all", DIM) + "\n"
     if differing := sum(workload.differs for workload in fleet.workloads):
         verb = "breaks" if differing == 1 else "break"

@@ -190,7 +190,7 @@ def pod_tables(scan: ClusterScan, paint: Paint) -> Iterator[str]:
         yield from _losses(scan, paint)
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], more: int, paint: Paint) -> Iterator[str]:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], more: int, paint: Paint) -> Iterator[str]:
     """Render a table, and the number of skipped rows (``more``)."""
     first, *lines = (line.rstrip() for line in table_lines([head, *rows]))
     yield paint(first, BOLD) + "\n"
@@ -212,7 +212,7 @@ def _pending(scan: ClusterScan, paint: Paint) -> Iterator[str]:
         for workload in waiting
     ]
     head = ("PENDING NOW", "PODS", "CAUSE", "SINCE" if any(row[-1] for row in rows) else "")
-    yield from _table(head, rows[:_MAX_ROWS], len(rows) - _MAX_ROWS, paint)
+    yield from table(head, rows[:_MAX_ROWS], len(rows) - _MAX_ROWS, paint)
     for workload in waiting[:_MAX_ROWS]:
         if workload.pending_fix:
             yield f"  {paint('fix', GREEN)} for {_name(workload)}: {one_line(workload.pending_fix, _FIX_CHARS)}\n"
@@ -247,7 +247,7 @@ def _skews(scan: ClusterScan, paint: Paint) -> Iterator[str]:
         for workload, skew in ordered[:_MAX_ROWS]
     ]
     yield "\n"
-    yield from _table(("ABOVE MAXSKEW", "SKEW", "WHEN", "PODS"), rows, len(above) - _MAX_ROWS, paint)
+    yield from table(("ABOVE MAXSKEW", "SKEW", "WHEN", "PODS"), rows, len(above) - _MAX_ROWS, paint)
 
 
 def _defaults(scan: ClusterScan, paint: Paint) -> Iterator[str]:

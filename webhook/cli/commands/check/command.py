@@ -154,10 +154,9 @@ def _write_baseline(name: str, examined: RunResult, *, verbose: bool) -> Exit:
 def _with_cluster(frame: Frame, selection: ClusterSelection, progress: Progress) -> Frame:
     if selection == ClusterSelection():
         return frame
-    from webhook.cli.cluster_source import frame_with_cluster, read_cluster  # noqa: PLC0415 offline work does without
+    from webhook.cli.cluster_source import with_selected_cluster  # noqa: PLC0415 offline work does without
 
-    known = read_cluster(selection, frame.policy, progress, as_version=frame.asked_version)
-    return frame if known is None else frame_with_cluster(known, frame)
+    return with_selected_cluster(frame, selection, progress)
 
 
 def _check_usage(  # noqa: PLR0913 one parameter an option

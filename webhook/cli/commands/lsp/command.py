@@ -46,9 +46,9 @@ def lsp(*, require_reasons: bool, level: str | None, frame: Frame, selection: Cl
 
 
 def _with_cluster(frame: Frame, selection: ClusterSelection) -> Frame:
-    from webhook.cli.cluster_source import frame_with_cluster, read_cluster  # noqa: PLC0415 not needed offline
+    from webhook.cli.cluster_source import with_selected_cluster  # noqa: PLC0415 not needed offline
 
     progress = Progress()
-    known = read_cluster(selection, frame.policy, progress, as_version=frame.asked_version)
+    known = with_selected_cluster(frame, selection, progress)
     progress.close()
-    return frame if known is None else frame_with_cluster(known, frame)
+    return known
