@@ -17,7 +17,7 @@ class Editor:
     def __init__(self, directory, *options, encoding=None):
         self.directory = directory
         self._loop = asyncio.new_event_loop()
-        self._versions = count(1)
+        self._versions, self._version = count(1), 0
         self._published = asyncio.Queue()
         self._client = LanguageClient("editor", "1")
         self._client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(lambda params: self._published.put_nowait(params))  # noqa: PLW0108 pygls marks it
@@ -39,15 +39,21 @@ class Editor:
         return (Path(self.directory) / name).as_uri()
 
     def open(self, text, name="web.yaml"):
-        document = types.TextDocumentItem(self.uri(name), "yaml", next(self._versions), text)
+        self._version = next(self._versions)
+        document = types.TextDocumentItem(self.uri(name), "yaml", self._version, text)
         self._client.text_document_did_open(types.DidOpenTextDocumentParams(document))
         return self._diagnostics(document.uri, document.version)
 
     def type(self, text, name="web.yaml"):
-        document = types.VersionedTextDocumentIdentifier(next(self._versions), self.uri(name))
+        self._version = next(self._versions)
+        document = types.VersionedTextDocumentIdentifier(self._version, self.uri(name))
         change = types.TextDocumentContentChangeWholeDocument(text)
         self._client.text_document_did_change(types.DidChangeTextDocumentParams(document, [change]))
         return self._diagnostics(document.uri, document.version)
+
+    def pause(self, name="web.yaml"):
+        """The diagnostics that follow for the same text, once nobody types."""
+        return self._diagnostics(self.uri(name), self._version)
 
     def close(self, name="web.yaml"):
         document = types.TextDocumentIdentifier(self.uri(name))

@@ -7,6 +7,7 @@ import time
 import pytest
 import yaml
 from cli.checking.test_same_file import WIDE, deployed
+from cli.editor import Editor
 
 from bench import keystrokes
 from webhook.cli.checking.levels import Level
@@ -49,6 +50,14 @@ def test_other_objects_follow_after_a_pause():
     assert [row.judged.finding.rule for row in opened.result.rows] == ["selector-too-wide", *rules]
     assert found(opened) == fresh(after)
     assert list(opened.renew()) == []
+
+
+@pytest.mark.slow
+def test_the_editor_is_shown_what_follows_after_a_pause(tmp_path):
+    with Editor(tmp_path, "--level", "audit") as editor:
+        editor.open(text_of(WIDE, OTHER))
+        first = [each.code for each in editor.type(text_of(WIDE, ALIKE))]
+        assert [each.code for each in editor.pause()] == ["selector-too-wide", *first]
 
 
 def test_unrelated_changes_examine_nothing_again():

@@ -3,7 +3,7 @@
 Fixes of the same field are applied in separate rounds. After each round, the files are examined again.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -58,32 +58,35 @@ def mend(files: Iterable[File], frame: Frame, *, lowest: Level) -> Mending:
     return Mending(tuple(_mended(file, frame, lowest, refused) for file in read), tuple(refused))
 
 
-def single_fixes(file: File, frame: Frame, wanted: Collection[Row]) -> Iterator[tuple[Row, tuple[TextEdit, ...]]]:
-    """Yield each wanted finding that an edit of the file can fix, with its edits.
+def single_fixes(file: File, rows: Sequence[Row]) -> Iterator[tuple[Row, tuple[TextEdit, ...]]]:
+    """Yield each of these findings that an edit of the file can fix, with its edits.
 
     Edits without a proven result are skipped.
+
+    Args:
+        file: The file with exactly the text of the findings.
+        rows: The findings.
     """
-    if not wanted:
+    if not rows:
         return
-    found, titles = {_at_place(row): row for row in wanted}, {row.manifest.title for row in wanted}
-    frame, content = with_input_objects(frame, [file]), [*read_manifests(file.name, file.data)]
+    content = [*read_manifests(file.name, file.data)]
     for number, item in enumerate(content):
-        if not isinstance(item, Manifest) or item.title not in titles:
+        if not isinstance(item, Manifest):
             continue
-        for row in _fixable(item, frame, Level.AUDIT):
-            if _at_place(row) not in found:
+        for row in rows:
+            if not row.judged.finding.edits or _start(row.manifest) != _start(item):
                 continue
             try:
                 change = _change(number, item, file.data, value_of(item), [row])
             except (UneditableError, LookupError):
                 continue
             if proven(file, content, [change]):
-                yield found[_at_place(row)], change.edits
+                yield row, change.edits
 
 
-def _at_place(row: Row) -> tuple[object, ...]:
-    """The key of a finding in an unchanged file. Two objects of a file can have the same title."""
-    return *row.identity, row.place.line, row.place.column
+def _start(manifest: Manifest) -> tuple[int, int, str]:
+    """The position of an object in its file. Two objects of a file can have the same title."""
+    return manifest.document.line, manifest.document.column, manifest.prefix
 
 
 def _mended(file: File, frame: Frame, lowest: Level, refused: list[tuple[Row, str]]) -> Mended:

@@ -165,8 +165,9 @@ def _noted(known: list[_Item], item: _Item) -> int:
 def classes_of(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> list[NodeClass]:
     """Return the classes of all nodes whose number of pods can change.
 
-    The classes are sorted by labels and numbers, never by slots. Slots can differ between replicas of the webhook, so
-    all replicas simulate and show the pods in the same order.
+    The classes are sorted by labels and numbers, not by slots. Slots can differ between replicas of the webhook, so all
+    replicas simulate and show the pods in the same order. Only deleted nodes, which have no name, are told apart by
+    slot.
     """
     masks = [*nodes.open, *(spread.nodes for spread in (*nodes.by_node, *nodes.by_domain))]
     parts = _parts(nodes.changing, masks, nodes.columns)

@@ -70,7 +70,7 @@ class OpenFile:
 
 def actions(file: File, frame: Frame, rows: Sequence[Row]) -> Iterator[Action]:
     """Yield the fixes of these findings, then the ignore comments."""
-    for row, edits in single_fixes(file, frame, rows):
+    for row, edits in single_fixes(file, rows):
         yield Action(f"Fix {row.judged.finding.rule}: {fix(row)}", edits, row)
     for row in rows:
         if (edit := insertion(file.data, row, frame.policy.annotations.exempt)) is not None:

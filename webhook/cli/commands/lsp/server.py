@@ -40,8 +40,8 @@ def create_server(frame: Frame, shown: Level) -> LanguageServer:
     # Editors send the whole text. pygls would apply parts of it by Python's line ends, and the protocol has fewer.
     server = LanguageServer(_SOURCE, __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
     session = _Session(server, frame, shown)
-    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(partial(session.open))
-    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(partial(session.change))
+    for event in (types.TEXT_DOCUMENT_DID_OPEN, types.TEXT_DOCUMENT_DID_CHANGE):
+        server.feature(event)(partial(session.check))
     server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(partial(session.close))
     kinds = types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix, _FIX_ALL])
     server.feature(types.TEXT_DOCUMENT_CODE_ACTION, kinds)(partial(session.code_actions))
@@ -60,11 +60,11 @@ class _Session:
         self._seconds: dict[str, float] = {}  # of processor time, for the last check after a change
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def open(self, params: types.DidOpenTextDocumentParams) -> None:
-        self._start_check(params.text_document.uri)
-
-    def change(self, params: types.DidChangeTextDocumentParams) -> None:
-        self._start_check(params.text_document.uri)
+    def check(self, params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        if (task := self._tasks.get(uri)) is not None:
+            task.cancel()
+        self._tasks[uri] = asyncio.get_running_loop().create_task(self._check(uri))
 
     def close(self, params: types.DidCloseTextDocumentParams) -> None:
         uri = params.text_document.uri
@@ -79,7 +79,7 @@ class _Session:
         only, file = params.context.only or (), _file(document)
         if _FIX_ALL in only or types.CodeActionKind.SourceFixAll in only:
             whole = fix_all(file, self._frame)
-            return [] if whole is None else [_code_action(whole, document, params)]
+            return [] if whole is None else [_code_action(whole, document, _ranges(document), params)]
         if only and types.CodeActionKind.QuickFix not in only:
             return []
         first, last = params.range.start.line + 1, params.range.end.line + 1
@@ -87,7 +87,8 @@ class _Session:
         if opened.file != file:
             opened.check(file)
         rows = [row for row in opened.result.rows if first <= row.place.line <= last]
-        return [_code_action(action, document, params) for action in actions(file, self._frame, rows)]
+        ranges = _ranges(document)
+        return [_code_action(action, document, ranges, params) for action in actions(file, self._frame, rows)]
 
     def hover(self, params: types.HoverParams) -> types.Hover | None:
         document, line = self._document(params.text_document.uri), params.position.line
@@ -106,11 +107,6 @@ class _Session:
         word = ranges.between(line, completion.start, character)
         return [_item(number, each, word) for number, each in enumerate(completion.suggestions)]
 
-    def _start_check(self, uri: str) -> None:
-        if (task := self._tasks.get(uri)) is not None:
-            task.cancel()
-        self._tasks[uri] = asyncio.get_running_loop().create_task(self._check(uri))
-
     async def _check(self, uri: str) -> None:
         """Check a file and publish its findings. After a pause in typing, examine its unchanged objects too."""
         seconds = self._seconds.get(uri, 0.0)
@@ -121,22 +117,22 @@ class _Session:
             opened.check(_file(document))
             # The first check examines every object, so it takes longer than the checks of changes.
             self._seconds[uri] = time.process_time() - start if uri in self._seconds else 0.0
-            published = self._publish(document, opened.result)
+            first = opened.result
+            shown = [*_diagnostics(document, first)]
+            self._publish(document, first, shown)
             await asyncio.sleep(_PAUSE_SECONDS)
             for _ in opened.renew():
                 await asyncio.sleep(0)
-            if [*_diagnostics(document, opened.result)] != published:
-                self._publish(document, opened.result)
+            if opened.result is not first and (found := [*_diagnostics(document, opened.result)]) != shown:
+                self._publish(document, opened.result, found)
         except Exception as error:  # noqa: BLE001 the editor keeps the last diagnostics
             print_message(f"evenspread lsp: {document.path}: {type(error).__name__}: {one_line(str(error))}")
 
-    def _publish(self, document: TextDocument, result: RunResult) -> list[types.Diagnostic]:
+    def _publish(self, document: TextDocument, result: RunResult, found: list[types.Diagnostic]) -> None:
         print_failures(result.failures)
-        found = [*_diagnostics(document, result)]
         self._server.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(uri=document.uri, version=document.version, diagnostics=found)
         )
-        return found
 
     def _opened(self, uri: str) -> OpenFile:
         return self._files.setdefault(uri, OpenFile(self._frame, self._shown))
@@ -186,8 +182,9 @@ def _item(number: int, suggestion: Suggestion, word: types.Range) -> types.Compl
     )
 
 
-def _code_action(action: Action, document: TextDocument, params: types.CodeActionParams) -> types.CodeAction:
-    ranges = _ranges(document)
+def _code_action(
+    action: Action, document: TextDocument, ranges: Ranges, params: types.CodeActionParams
+) -> types.CodeAction:
     edits = [ranges.of_edit(edit) for edit in action.edits]
     versioned = types.OptionalVersionedTextDocumentIdentifier(uri=document.uri, version=document.version)
     row = action.row
