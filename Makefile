@@ -95,19 +95,21 @@ e2e: $(READY) image  ## a real API server around the webhook (needs Go; the firs
 	@$(MAKE) --no-print-directory soak-short
 	@$(MAKE) --no-print-directory attack-short
 
+# Hundreds of processes share two cores there, so a failed test runs once more, and the summary names it.
+TWICE := -p rerunfailures --reruns 1 -rR
 ATTACKS := tests/e2e/test_hostile.py
 APART := tests/e2e/test_image.py tests/e2e/test_release.py tests/e2e/test_in_ci.py tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py tests/e2e/test_group_plans.py
 e2e-cluster: $(READY)
-	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(SCAN) $(ATTACKS) $(NO_LOSS) $(STEADY) $(SOAK) $(TOWN) $(CERT_MANAGER) $(ALERTS) $(OLDER),--ignore $(file)) -v --durations 5
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(SCAN) $(ATTACKS) $(NO_LOSS) $(STEADY) $(SOAK) $(TOWN) $(CERT_MANAGER) $(ALERTS) $(OLDER),--ignore $(file)) $(TWICE) -v --durations 5
 
 # Beside the rest: each has a control plane of its own, and waits for it most of the time.
 e2e-apart: $(READY)
-	@$(BIN)/python -m pytest -m e2e $(APART) -q
+	@$(BIN)/python -m pytest -m e2e $(APART) $(TWICE) -q
 
 # Beside the rest: what waits for scans, and for the scheduler and the garbage collector to come to rest.
 SCAN := tests/e2e/test_scan.py tests/e2e/test_scan_faults.py tests/e2e/test_reports.py tests/e2e/test_placement.py
 e2e-scan: $(READY)
-	@$(BIN)/python -m pytest -m e2e $(SCAN) -q --durations 5
+	@$(BIN)/python -m pytest -m e2e $(SCAN) $(TWICE) -q --durations 5
 
 # Beside the rest: it installs and changes the release while somebody writes, and waits for pods most of the time.
 NO_LOSS := tests/e2e/test_no_loss.py
