@@ -1,6 +1,7 @@
 import pytest
 from build import index, pod_names
 from fuzzing.extremes import run
+from msgspec import json
 from msgspec.structs import replace
 
 from webhook.core.api.spread_group import MOST_GROUPS, GroupMeta, SpreadGroup
@@ -98,6 +99,19 @@ def test_the_autoscaler_of_an_owner():
     assert made.owners.autoscaler("apps/v1", "Deployment", "shop", "web").spec.max_replicas == 4
     assert made.owners.autoscaler("apps/v1", "Deployment", "shop", "other") is None
     assert made.owners.autoscaler("apps/v1", "Deployment", "other", "web") is None
+
+
+@pytest.mark.parametrize(
+    ("written", "least"),
+    [
+        pytest.param("{}", 1, id="absent: Kubernetes' default"),
+        pytest.param('{"minReplicas": null}', 1, id="null: the default too"),
+        pytest.param('{"minReplicas": 0}', 0, id="to zero"),
+        pytest.param('{"minReplicas": 3}', 3, id="stated"),
+    ],
+)
+def test_the_fewest_pods_of_an_autoscaler(written, least):
+    assert json.decode(written, type=AutoscalerSpec).least == least
 
 
 def test_domains_are_the_values_that_nodes_have():

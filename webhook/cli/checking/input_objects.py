@@ -70,6 +70,7 @@ def _keda_spec(spec: Mapping[str, Json]) -> AutoscalerSpec:
     target = {"apiVersion": native_version(DEPLOYMENT), "kind": DEPLOYMENT[1], **(spec.get("scaleTargetRef") or {})}
     return AutoscalerSpec(
         scale_target_ref=converted(target, ScaleTarget),
+        min_replicas=converted(spec.get("minReplicaCount", 0), int),
         max_replicas=converted(spec.get("maxReplicaCount", _KEDA_DEFAULT_MAX_REPLICAS), int),
     )
 

@@ -70,10 +70,22 @@ class ScaleTarget(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
 
 
 class AutoscalerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The target and the limit in pods. Source: k8s.io/api autoscaling/v2/types.go ``HorizontalPodAutoscalerSpec``."""
+    """The target and its limits in pods.
+
+    Attributes:
+        min_replicas: 1 by default. Read `least`, because null means the default too.
+
+    Source: k8s.io/api autoscaling/v2/types.go ``HorizontalPodAutoscalerSpec``.
+    """
 
     scale_target_ref: ScaleTarget = ScaleTarget()
+    min_replicas: Int32 | None = None
     max_replicas: Int32 = 0
+
+    @property
+    def least(self) -> int:
+        """The fewest pods. Source: apis/autoscaling/v2/defaults.go ``SetDefaults_HorizontalPodAutoscaler``."""
+        return 1 if self.min_replicas is None else self.min_replicas
 
 
 class Autoscaler(Named, frozen=True):
