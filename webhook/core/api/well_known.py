@@ -128,6 +128,7 @@ CONTROLLER_ACCOUNT_SUFFIX = "-controller"
 
 # Annotations of pods and their owners.
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 PREFER_AVOID_PODS_ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 DESIRED_REPLICAS_ANNOTATIONS = ("deployment.kubernetes.io/desired-replicas", "rollout.argoproj.io/desired-replicas")
 """On a ReplicaSet, the desired replicas of its Deployment or Rollout, over all ReplicaSets."""
