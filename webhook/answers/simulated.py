@@ -7,21 +7,24 @@ from msgspec.structs import replace
 
 from webhook.answers.document import Document, Range, with_fields_of
 from webhook.core.explain.cause_text import not_evaluated_lines
-from webhook.core.explain.explanation import closed_node_text
+from webhook.core.explain.explanation import Balance, closed_node_text
 from webhook.core.explain.obstacles import grouped
 from webhook.core.index import node_sets
 from webhook.core.placement.making_room import NodesToAdd
 from webhook.core.placement.placement_verdict import PlacedPods, PlacementVerdict
+from webhook.core.pods_to_remove.scale_in import ScaleIn
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, one_line, plural
 from webhook.core.what_if.ending import Ending, PodMove
 from webhook.core.what_if.joint_simulation import JointVerdict
 from webhook.core.what_if.run import SimulationAnswer
+from webhook.core.what_if.scale_in import WorkloadScaleIn
 from webhook.core.what_if.suggestions import SuggestedChange
 
 _NAMES = 3  # of workloads in a sentence
 _WORST_FIRST = (PlacementVerdict.NO_FIT, PlacementVerdict.STUCK, PlacementVerdict.UNKNOWN, PlacementVerdict.FITS)
 _ORDER = " in any order"
+_MOST_DOMAINS = 100  # More domains are hosts, and most of them are empty.
 
 
 class _BlockedNode(Document, frozen=True):
@@ -98,6 +101,49 @@ class _CountsBeforeAndAfter(Document, frozen=True):
     after: Mapping[str, int]
 
 
+class _ScaledConstraint(Document, frozen=True):
+    """The matching pods of a constraint in each domain, before and after a scale-in.
+
+    Each constraint has its own best and worst removal order. Above 100 domains, empty ones are left out. A skew is null
+    without an eligible domain. ``repair`` is the number of new pods that bring the worst case within maxSkew, if each
+    gets a node in the domain with the fewest pods. It is null if new pods do not.
+    """
+
+    workload: str
+    topology_key: str
+    index: int | None
+    when_unsatisfiable: str
+    max_skew: int
+    today: Mapping[str, int]
+    best: Mapping[str, int]
+    likely: Mapping[str, int]
+    worst: Mapping[str, int]
+    best_skew: int | None
+    likely_skew: int | None
+    worst_skew: int | None
+    emptied: tuple[str, ...]
+    repair: int | None
+
+
+class _ScaledWorkload(Document, frozen=True):
+    """The number of a workload's pods before and after a scale-in."""
+
+    pods: int
+    replicas: int
+
+
+class _ScaleIns(Document, frozen=True):
+    """The forecast of a scale-in, over all removal orders of the controller.
+
+    ``bestSkew`` and ``worstSkew`` are the largest over the constraints, null without a constraint.
+    """
+
+    best_skew: int | None
+    worst_skew: int | None
+    constraints: tuple[_ScaledConstraint, ...]
+    workloads: Mapping[str, _ScaledWorkload]
+
+
 class Simulated(Document, frozen=True):
     """The result of a simulation.
 
@@ -127,6 +173,7 @@ class Simulated(Document, frozen=True):
     states: int
     sampled: int
     constraints: tuple[_CountsBeforeAndAfter, ...]
+    scale_in: _ScaleIns | None
     events: tuple["Simulated", ...] | UnsetType = UNSET
 
 
@@ -175,6 +222,7 @@ def _simulated(answer: SimulationAnswer) -> Simulated:
         states=simulation.states if simulation else 0,
         sampled=simulation.sampled if simulation else 0,
         constraints=_constraints(end) if end else (),
+        scale_in=_scale_ins([scale_in for scale_in in answer.scale_ins if not scale_in.unknown]),
     )
 
 
@@ -241,6 +289,47 @@ def _constraints(end: Ending) -> tuple[_CountsBeforeAndAfter, ...]:
         for balance in end.after.balances
         if balance.hard
     )
+
+
+def _scale_ins(scale_ins: Sequence[WorkloadScaleIn]) -> _ScaleIns | None:
+    if not scale_ins:
+        return None
+    constraints = [
+        _scaled_constraint(scale_in.title, balance, bounds)
+        for scale_in in scale_ins
+        for balance, bounds in scale_in.constraints
+    ]
+    return _ScaleIns(
+        best_skew=max((each.best_skew for each in constraints if each.best_skew is not None), default=None),
+        worst_skew=max((each.worst_skew for each in constraints if each.worst_skew is not None), default=None),
+        constraints=tuple(constraints),
+        workloads={each.title: _ScaledWorkload(pods=each.pods, replicas=each.replicas) for each in scale_ins},
+    )
+
+
+def _scaled_constraint(title: str, balance: Balance, bounds: ScaleIn) -> _ScaledConstraint:
+    return _ScaledConstraint(
+        workload=title,
+        topology_key=balance.domains.constraint.topology_key,
+        index=balance.index,
+        when_unsatisfiable=balance.written.when_unsatisfiable or "",
+        max_skew=balance.domains.constraint.max_skew,
+        today=_listed(bounds.today.counts),
+        best=_listed(bounds.best.counts),
+        likely=_listed(bounds.likely.counts),
+        worst=_listed(bounds.worst.counts),
+        best_skew=bounds.best.skew,
+        likely_skew=bounds.likely.skew,
+        worst_skew=bounds.worst.skew,
+        emptied=bounds.emptied,
+        repair=bounds.repair,
+    )
+
+
+def _listed(counts: Mapping[str, int]) -> Mapping[str, int]:
+    if len(counts) <= _MOST_DOMAINS:
+        return counts
+    return {value: pods for value, pods in counts.items() if pods}
 
 
 def _who(joint: JointVerdict) -> str:

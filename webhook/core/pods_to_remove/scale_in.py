@@ -45,11 +45,6 @@ class Distribution(Struct, frozen=True):
     counts: Mapping[str, int]
     skew: int | None
 
-    @property
-    def empty(self) -> tuple[str, ...]:
-        """The domains without a pod."""
-        return tuple(value for value, pods in self.counts.items() if not pods)
-
 
 class ScaleIn(Struct, frozen=True, kw_only=True):
     """The distributions of a constraint before and after a scale-in.
@@ -67,6 +62,12 @@ class ScaleIn(Struct, frozen=True, kw_only=True):
     likely: Distribution
     worst: Distribution
     repair: int | None
+
+    @property
+    def emptied(self) -> tuple[str, ...]:
+        """The domains with a pod today, and without one in ``worst``."""
+        left = self.worst.counts
+        return tuple(value for value, pods in self.today.counts.items() if pods and not left[value])
 
 
 class CutCounts(Struct, frozen=True, kw_only=True):

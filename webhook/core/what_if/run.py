@@ -16,6 +16,7 @@ from webhook.core.placement.game_from_cluster import are_attracted
 from webhook.core.placement.making_room import NodesToAdd, nodes_to_add, pods_to_preempt
 from webhook.core.placement.placement_verdict import Effort, PlacedPods, PlacementVerdict
 from webhook.core.pods_to_create.next_pod import next_pod_of
+from webhook.core.pods_to_remove.running_pod import RunningPod
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, plural
@@ -32,6 +33,7 @@ from webhook.core.what_if.joint_simulation import (
     trials_in,
     undecided,
 )
+from webhook.core.what_if.scale_in import WorkloadScaleIn, forecast_scale_ins
 from webhook.core.what_if.sources import ReplicatedSource
 from webhook.core.what_if.suggestions import SuggestedChange, suggested_changes
 from webhook.core.what_if.workloads import (
@@ -65,6 +67,7 @@ class SimulationAnswer(Struct, frozen=True, kw_only=True):
         preempts: The number of pods of lower priority to preempt. None if unknown.
         likely: The most likely node of each pod. None if not computed.
         scaled: The verdict at the autoscalers' maximum. None without a higher maximum.
+        scale_ins: The scale-ins of workloads with fewer wanted than active pods.
         grows: Whether the cluster can add nodes.
     """
 
@@ -77,6 +80,7 @@ class SimulationAnswer(Struct, frozen=True, kw_only=True):
     preempts: int | None = None
     likely: Forecast | None = None
     scaled: PlacedPods | None = None
+    scale_ins: tuple[WorkloadScaleIn, ...] = ()
     grows: bool = False
 
     @property
@@ -121,12 +125,14 @@ class Targets(Struct, frozen=True, kw_only=True):
 
     Attributes:
         pods: By node, the pods on affected nodes and all terminating pods.
+        active: The active pods of each namespace. Only a scale-in needs them.
         everything: Whether to simulate all workloads of the cluster or namespace.
         unseen: A line for each skipped object.
     """
 
     sources: tuple[ReplicatedSource, ...]
-    pods: Mapping[str, Sequence[Pod]]
+    pods: Mapping[str, Sequence[Pod]] = {}
+    active: Mapping[str, Sequence[RunningPod]] = {}
     everything: bool = False
     namespace: str = ""
     unseen: tuple[str, ...] = ()
@@ -164,7 +170,7 @@ class Run(Struct, frozen=True, kw_only=True):
             for source in (() if self.targets.everything else self.targets.sources)
         }
         for event, (workloads, others, gone) in self._moments(what_if):
-            joint = self._played(workloads)
+            joint, scale_ins = self._played(workloads), tuple(self._scale_ins(workloads))
             stopped = joint.interrupted
             added, preempts = ((), None) if stopped else self._room(joint)
             yield SimulationAnswer(
@@ -172,11 +178,12 @@ class Run(Struct, frozen=True, kw_only=True):
                 likely=None if stopped else forecast(joint, self.index, self.within),
                 ends=() if stopped else tuple(self._ends(joint, origin)),
                 event=event.text,
-                notes=tuple(self._notes(event, workloads, gone)),
+                notes=(*self._notes(event, workloads, gone), *(each.note for each in scale_ins if each.unknown)),
                 unseen=tuple(self._unseen(others)),
                 added=added,
                 preempts=preempts,
                 scaled=None if stopped else self._scaled(workloads),
+                scale_ins=scale_ins,
                 grows=can_add_nodes(self.within.policy, self.index.nodes.view()),
             )
 
@@ -234,6 +241,11 @@ class Run(Struct, frozen=True, kw_only=True):
         most = [replace(source, replicas=max(source.most, source.replicas)) for source in sources]
         scaled = [simulated_workload(source, self.within) for source in most]
         return simulate_together(scaled, self.index, self.effort, self.tick).whole
+
+    def _scale_ins(self, workloads: Sequence[SimulatedWorkload]) -> Iterator[WorkloadScaleIn]:
+        if not self.targets.everything and not self.rollout:
+            sources = (workload.source for workload in workloads)
+            yield from forecast_scale_ins(filter(None, sources), self.targets.active, self.within)
 
     def _played(self, workloads: Sequence[SimulatedWorkload]) -> JointVerdict:
         """Simulate all workloads together.

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from webhook.answers.simulated import simulated
 from webhook.cli.cluster_source import cluster_with_pods
 from webhook.cli.commands.simulate.page import render as page
-from webhook.cli.commands.simulate.targets import is_kept, targets
+from webhook.cli.commands.simulate.targets import at_minimum, is_kept, targets, with_pods
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
-from webhook.cli.live_cluster import ClusterSelection
+from webhook.cli.live_cluster import ClusterSelection, open_cluster
 from webhook.cli.options import current_cluster_options, frame_options, output_option
 from webhook.cli.output.color import has_color
 from webhook.cli.output.layout import joined_pages
@@ -22,6 +22,7 @@ from webhook.cli.output.long_runs import Progress, collect_rarely
 from webhook.cli.output.terminal import print_results, print_values
 from webhook.cli.parameters import Parsed
 from webhook.cli.target import read_target
+from webhook.cluster.live import LiveCluster
 from webhook.core.api.types import Taint
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.placement.placement_verdict import Effort
@@ -47,6 +48,7 @@ class SimulationRequest(Struct, frozen=True, kw_only=True):
         what_if: Events in the cluster.
         everything: Whether to simulate all workloads.
         replicas: Replicas of each workload. None for its own number.
+        scale_in: Whether to simulate the minimum of each workload's autoscaler.
         rollout: Whether to simulate a rolling update.
         states: The number of pod distributions after which the search stops.
     """
@@ -55,6 +57,7 @@ class SimulationRequest(Struct, frozen=True, kw_only=True):
     what_if: WhatIf
     everything: bool = False
     replicas: int | None = None
+    scale_in: bool = False
     rollout: bool = False
     states: int
 
@@ -71,7 +74,13 @@ class SimulationRequest(Struct, frozen=True, kw_only=True):
     is_flag=True,
     help="Simulate every workload with missing pods, in the cluster or in the namespace of -n.",
 )
-@click.option("--replicas", type=click.IntRange(0), metavar="N", help="Simulate N replicas.")
+@click.option(
+    "--replicas",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Simulate N replicas. Below the running pods, forecast the domains of the remaining pods.",
+)
+@click.option("--scale-in", is_flag=True, help="Forecast a scale-in to the minimum of the workload's autoscaler.")
 @click.option("--rollout", is_flag=True, help="Simulate a rolling update of the running pods.")
 @click.option(
     "--drain", multiple=True, metavar="NODE", help="Simulate a drain of this node. You can repeat all event options."
@@ -117,6 +126,7 @@ def simulate(  # noqa: PLR0913 one parameter an option
     words: tuple[str, ...],
     everything: bool,
     replicas: int | None,
+    scale_in: bool,
     rollout: bool,
     drain: tuple[str, ...],
     delete: tuple[str, ...],
@@ -134,6 +144,8 @@ def simulate(  # noqa: PLR0913 one parameter an option
 
       kubectl evenspread simulate deployment/web --replicas 9
 
+      kubectl evenspread simulate deployment/web --scale-in
+
       kubectl evenspread simulate --all --lose zone=b
 
     FILE is a manifest, or - for the standard input. All workloads in the files are simulated together. KIND/NAME is a
@@ -147,6 +159,7 @@ def simulate(  # noqa: PLR0913 one parameter an option
         what_if=WhatIf(drain=drain, delete=delete, lose=lose, taints=taints, added=more),
         everything=everything,
         replicas=replicas,
+        scale_in=scale_in,
         rollout=rollout,
         states=states,
     )
@@ -173,13 +186,20 @@ def answer_request(
     _check_usage(request)
     collect_rarely()
     what_if, embedded = request.what_if, frame.policy.workloads
-    target = read_target(request.words, frame.namespace or DEFAULT_NAMESPACE, embedded)
+    if selection.live:
+        selection = replace(selection, opened=open_cluster(selection))
+    opened = selection.opened
+    namespace = opened.namespace if isinstance(opened, LiveCluster) else DEFAULT_NAMESPACE
+    target = read_target(request.words, frame.namespace or namespace, embedded)
     known, within = cluster_with_pods(
         selection, frame, lambda item: is_kept(item, target, what_if, embedded), lost=_LOST
     )
     within = replace(within, namespace=within.namespace or DEFAULT_NAMESPACE)
     target = target.in_namespace(within.namespace)
     workloads, incomplete = targets(target, known, within, replicas=request.replicas, everywhere=not frame.namespace)
+    workloads = with_pods(workloads, known.kept, target, what_if)
+    if request.scale_in:
+        workloads = at_minimum(workloads, known.index)
     if request.rollout and len(workloads.sources) > 1:
         raise CommandError(f"--rollout takes one workload, but there are {len(workloads.sources)}: name one")
     progress = Progress("states")
@@ -203,6 +223,10 @@ def _check_usage(request: SimulationRequest) -> None:
         raise click.UsageError("add FILE, KIND/NAME, --all, or an event such as --drain NODE")
     if not request.words and (request.replicas is not None or request.rollout):
         raise click.UsageError("--replicas and --rollout need FILE or KIND/NAME")
+    if not request.words and request.scale_in:
+        raise click.UsageError("--scale-in needs FILE or KIND/NAME")
+    if request.scale_in and (request.replicas is not None or request.rollout):
+        raise click.UsageError("use only one of --scale-in, --replicas and --rollout")
     if request.rollout and request.what_if.lose:
         raise click.UsageError("--rollout and --lose exclude each other: run simulate once for each")
 

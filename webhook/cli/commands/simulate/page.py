@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from webhook.answers.simulated import doubt, not_evaluated, placed_pods_text, verdict_text
+from webhook.cli.commands.simulate.scale_in_page import scale_in_section
 from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.cli.output.layout import wrapped
 from webhook.core.explain.cause_text import cause_summary, obstacle_text
@@ -50,6 +51,8 @@ def render(answer: SimulationAnswer, *, color: bool) -> Iterator[str]:
             yield from wrapped(line, paint)
     for note in answer.notes:
         yield from wrapped(f"note: {note}", paint, YELLOW)
+    for scale_in in answer.scale_ins:
+        yield from scale_in_section(scale_in, paint)
     if len(joint.workloads) > 1:
         yield from _workloads(answer, paint)
     for end, changes in answer.ends if len(answer.ends) == 1 and not joint.alone else ():

@@ -19,8 +19,11 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.context import Context
 from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.objects import Autoscaler
 from webhook.core.index.owners import has_same_template
 from webhook.core.index.readers import decode_or_none
+from webhook.core.pods_to_remove.running_pod import RemovalFields, RunningPod, active_pod
+from webhook.core.text import plural
 from webhook.core.what_if.events import WhatIf
 from webhook.core.what_if.run import Targets
 from webhook.core.what_if.sources import ReplicatedSource, add_owners, sources_in_cluster, sources_of
@@ -35,6 +38,7 @@ from webhook.snapshot.load import Item
 
 
 class _Meta(Struct, frozen=True, rename="camel"):
+    namespace: str = ""
     deletion_timestamp: str | None = None
 
 
@@ -48,25 +52,43 @@ class _Bound(Struct, frozen=True):
 
 
 _BOUND = decoder_of(_Bound)
+_REMOVAL_FIELDS = decoder_of(RemovalFields)
 
 
 def is_kept(item: Item, target: Target, what_if: WhatIf, embedded: tuple[EmbeddedKind, ...]) -> bool:
     """Whether a simulation needs the object's raw JSON.
 
-    The simulation needs the JSON of simulated workloads, and of pods that may lose their node.
+    The simulation needs the JSON of simulated workloads, of pods that may lose their node, and of pods in the
+    workloads' namespaces, because a scale-in may remove them.
     """
     api_version, kind = item.of.api_version or "", item.of.kind or ""
-    if group_kind(api_version, kind) == POD:
-        try:
-            bound = _BOUND.decode(item.raw)
-        except msgspec.DecodeError:  # the index skips it too
-            return False
-        node = bound.spec.node_name
-        if node and (bound.metadata.deletion_timestamp or what_if.moves(node)):
-            return True
+    if _is_pod(item):
+        pod = _bound(item)
+        return pod is not None and (_may_move(pod, what_if) or _may_be_removed(pod, target))
     if target.named is not None:
         return target.named.is_in(item)
     return target.everything and has_template(api_version, kind, embedded)
+
+
+def _is_pod(item: Item) -> bool:
+    return group_kind(item.of.api_version or "", item.of.kind or "") == POD
+
+
+def _bound(item: Item) -> _Bound | None:
+    try:
+        return _BOUND.decode(item.raw)
+    except msgspec.DecodeError:  # the index skips it too
+        return None
+
+
+def _may_move(pod: _Bound, what_if: WhatIf) -> bool:
+    node = pod.spec.node_name
+    return bool(node) and (pod.metadata.deletion_timestamp is not None or what_if.moves(node))
+
+
+def _may_be_removed(pod: _Bound, target: Target) -> bool:
+    """Whether the pod is in a namespace of the target. Each manifest may have another namespace."""
+    return bool(target.files) or (target.named is not None and target.named.namespace == pod.metadata.namespace)
 
 
 def targets(
@@ -87,7 +109,6 @@ def targets(
     Raises:
         CommandError: The object does not exist, or makes no pods.
     """
-    pods, others = _bound_pods(known, within)
     incomplete, namespace, unreadable = False, "" if everywhere else within.namespace, list[str]()
     if target.files:
         workloads, incomplete = _from_files(target.files, known, within, replicas)
@@ -98,7 +119,7 @@ def targets(
         except DecodeError as error:
             raise CommandError(f"{known.source}: {target.named.title}: {error.message}", Exit.UNREADABLE) from error
     else:
-        here = [item for item in others if namespace in {"", read_meta(item.raw).namespace}]
+        here = [item for item in known.kept if not _is_pod(item) and namespace in {"", read_meta(item.raw).namespace}]
         workloads, unreadable = _from_objects(here, known, within)
     if not workloads and not target.everything:
         what = ", ".join(target.files) or (target.named.title if target.named else "")
@@ -109,7 +130,6 @@ def targets(
         workloads = [replace(source, most=_max_replicas(source, known.index)) for source in workloads]
     targets = Targets(
         sources=tuple(workloads),
-        pods=pods,
         everything=target.everything,
         namespace=namespace,
         unseen=(*unreadable, *known.missing),
@@ -117,17 +137,53 @@ def targets(
     return targets, incomplete
 
 
-def _bound_pods(known: ClusterSource, within: Context) -> tuple[dict[str, list[Pod]], list[Item]]:
-    """Return the cluster's kept pods with a node, by node name, and the cluster's other kept objects."""
-    pods: dict[str, list[Pod]] = {}
-    others = list[Item]()
-    for item in known.kept:
-        value = decode_or_none(item.raw, item.of, within.policy.workloads) if item.of.kind == POD[1] else None
-        if isinstance(value, Pod) and value.pod_spec.node_name:
-            pods.setdefault(value.pod_spec.node_name, []).append(value)
-        else:
-            others.append(item)
-    return pods, others
+def with_pods(targets: Targets, kept: Iterable[Item], target: Target, what_if: WhatIf) -> Targets:
+    """Return the targets with the pods that may lose their node, and the pods that a scale-in may remove.
+
+    Args:
+        targets: The simulated workloads.
+        kept: The objects selected by `is_kept`.
+        target: The target on the command line.
+        what_if: The events.
+    """
+    moving, active = dict[str, list[Pod]](), dict[str, list[RunningPod]]()
+    for item in filter(_is_pod, kept):
+        bound = _bound(item)
+        if bound is None:
+            continue
+        if _may_move(bound, what_if) and isinstance(pod := decode_or_none(item.raw, item.of), Pod):
+            moving.setdefault(bound.spec.node_name, []).append(pod)
+        if _may_be_removed(bound, target) and (running := _active(item)) is not None:
+            active.setdefault(bound.metadata.namespace, []).append(running)
+    return replace(targets, pods=moving, active=active)
+
+
+def _active(item: Item) -> RunningPod | None:
+    try:
+        return active_pod(_REMOVAL_FIELDS.decode(item.raw))
+    except msgspec.DecodeError:
+        return None
+
+
+def at_minimum(targets: Targets, index: ClusterIndex) -> Targets:
+    """Return the targets with the minimum replicas of their autoscalers. Raises CommandError if one is not lower."""
+    return replace(targets, sources=tuple(_at_minimum(source, index) for source in targets.sources))
+
+
+def _at_minimum(source: ReplicatedSource, index: ClusterIndex) -> ReplicatedSource:
+    scaler = _autoscaler(source, index)
+    if scaler is None:
+        raise CommandError(f"{source.title}: no autoscaler scales it, so --scale-in has no minimum; use --replicas N")
+    running = 0 if source.own is None else sum(index.pods.count(source.namespace, source.own).values())
+    least, pods = scaler.spec.least, max(source.replicas, running)
+    if least >= pods:
+        raise CommandError(f"{source.title}: its autoscaler's minimum {least:,} is not below its {plural(pods, 'pod')}")
+    return replace(source, replicas=least, most=0)
+
+
+def _autoscaler(source: ReplicatedSource, index: ClusterIndex) -> Autoscaler | None:
+    workload = source.workload
+    return index.owners.autoscaler(workload.api_version, workload.kind, source.namespace, workload.meta.name)
 
 
 def _from_objects(
@@ -146,8 +202,7 @@ def _from_objects(
 
 
 def _max_replicas(source: ReplicatedSource, index: ClusterIndex) -> int:
-    workload = source.workload
-    scaler = index.owners.autoscaler(workload.api_version, workload.kind, source.namespace, workload.meta.name)
+    scaler = _autoscaler(source, index)
     return 0 if scaler is None else scaler.spec.max_replicas
 
 

@@ -1,0 +1,79 @@
+"""The part of the text page of ``evenspread simulate`` about a scale-in."""
+
+from collections.abc import Iterator
+
+from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.layout import wrapped
+from webhook.core.explain.explanation import Balance
+from webhook.core.pods_to_remove.scale_in import Distribution, ScaleIn
+from webhook.core.text import one_line, plural, together
+from webhook.core.what_if.scale_in import WorkloadScaleIn
+
+_MOST_DOMAINS = 6  # With more, a line has the extremes only.
+_NAME = 40  # characters of a domain
+_HELP = (
+    "to choose the order, annotate pods of the fullest domains with a low controller.kubernetes.io/pod-deletion-cost: "
+    "the controller removes them first"
+)
+
+
+def scale_in_section(scale_in: WorkloadScaleIn, paint: Paint) -> Iterator[str]:
+    """Yield the distributions of each constraint: today's, then those after the scale-in."""
+    if scale_in.unknown:
+        return
+    yield "\n"
+    title = f"scale-in of {one_line(scale_in.title, 80)} from {scale_in.pods:,} to {plural(scale_in.replicas, 'pod')}"
+    yield from wrapped(title, paint, BOLD)
+    if not scale_in.constraints:
+        yield "  its pods have no spread constraints\n"
+    for balance, bounds in scale_in.constraints:
+        yield from _constraint(balance, bounds, scale_in, paint)
+    if any(_depends_on_order(balance, bounds) for balance, bounds in scale_in.constraints):
+        yield from wrapped(_HELP, paint, GREEN)
+
+
+def _constraint(balance: Balance, bounds: ScaleIn, scale_in: WorkloadScaleIn, paint: Paint) -> Iterator[str]:
+    most = balance.domains.constraint.max_skew
+    yield paint(f"{balance.name}  {balance.written.when_unsatisfiable}, maxSkew {most}", DIM) + "\n"
+    worst = bounds.worst.skew or 0
+    color = RED if worst > most else YELLOW if bounds.emptied else GREEN
+    for name, distribution in (("today", bounds.today), ("best", bounds.best), ("likely", bounds.likely)):
+        yield from wrapped(f"{name:6}  {_text(distribution)}", paint, indent="  ")
+    yield from wrapped(f"{'worst':6}  {_text(bounds.worst)}", paint, color, indent="  ")
+    for line in _consequences(bounds, most, scale_in.pods - scale_in.replicas):
+        yield from wrapped(line, paint, indent="  ")
+
+
+def _depends_on_order(balance: Balance, bounds: ScaleIn) -> bool:
+    """Whether some removal orders keep maxSkew, and others do not."""
+    return (bounds.best.skew or 0) <= balance.domains.constraint.max_skew < (bounds.worst.skew or 0)
+
+
+def _text(distribution: Distribution) -> str:
+    counts, skew = distribution.counts, distribution.skew
+    if skew is None:
+        return "no eligible domain"
+    text = ", ".join(f"{one_line(value, _NAME)} {pods:,}" for value, pods in counts.items())
+    if len(counts) > _MOST_DOMAINS:
+        pods = [*counts.values()]
+        empty = f", {pods.count(0):,} of them empty" if 0 in pods else ""
+        text = f"{min(pods):,} to {max(pods):,} pods in {len(pods):,} domains{empty}"
+    return f"skew {skew:,}  {text}"
+
+
+def _consequences(bounds: ScaleIn, max_skew: int, removed: int) -> Iterator[str]:
+    worst, best = bounds.worst.skew or 0, bounds.best.skew or 0
+    if bounds.emptied and len(bounds.worst.counts) <= _MOST_DOMAINS:
+        yield f"the worst case leaves no pod in {together(one_line(name, _NAME) for name in bounds.emptied)}"
+    if worst <= max_skew:
+        yield f"every removal order keeps maxSkew {max_skew}"
+        return
+    if best > max_skew:
+        yield f"no removal order keeps maxSkew {max_skew}"
+    if bounds.repair is None:
+        yield "new pods do not repair the worst case, because the global minimum stays"
+    elif bounds.repair > removed:
+        yield f"scaling out by {plural(removed, 'pod')} does not repair the worst case, which needs {bounds.repair:,}"
+    else:
+        repairs = f"repair{'s' * (bounds.repair == 1)} the worst case"
+        yield f"{plural(bounds.repair, 'new pod')} {repairs}, if each gets a node in the domain with the fewest pods"

@@ -1,0 +1,115 @@
+"""Forecast the distributions of a workload's pods after a scale-in: fewer replicas than running pods."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from webhook.core.context import Context
+from webhook.core.explain.explanation import Balance, balances_of
+from webhook.core.pods_to_create.next_pod import next_pod_of
+from webhook.core.pods_to_remove.removal_order import job_groups, removal_groups
+from webhook.core.pods_to_remove.running_pod import RunningPod
+from webhook.core.pods_to_remove.scale_in import Removal, ScaleIn, removal_of, scale_in_of
+from webhook.core.scheduler.cycle import Cycle
+from webhook.core.text import plural
+from webhook.core.what_if.sources import ReplicatedSource
+from webhook.core.workloads.kinds import JOB, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET
+
+_ROLLOUT = "its pods have several revisions, so a rollout is in progress"
+_NO_SELECTOR = "its pods are unknown"
+_OTHER_CONTROLLER = "its controller's choice of pods is unknown"
+
+
+class WorkloadScaleIn(Struct, frozen=True, kw_only=True):
+    """The forecast of a workload's scale-in.
+
+    Attributes:
+        title: The workload's name in messages.
+        pods: The number of active pods before. They are not terminating or finished.
+        replicas: The number of pods afterwards. A StatefulSet without some ordinals ends with fewer than wanted.
+        constraints: The constraints of the workload's pods, each with its distributions.
+        unknown: Why there is no forecast. Empty for a forecast.
+    """
+
+    title: str
+    pods: int
+    replicas: int
+    constraints: tuple[tuple[Balance, ScaleIn], ...] = ()
+    unknown: str = ""
+
+    @property
+    def note(self) -> str:
+        """Why there is no forecast, as a sentence for the user."""
+        return f"{self.title}: no forecast of the scale-in to {plural(self.replicas, 'replica')}: {self.unknown}"
+
+
+def forecast_scale_ins(
+    sources: Iterable[ReplicatedSource], active: Mapping[str, Sequence[RunningPod]], within: Context
+) -> Iterator[WorkloadScaleIn]:
+    """Yield the scale-ins of workloads with more active pods than replicas.
+
+    Args:
+        sources: The workloads, with their wanted replicas.
+        active: The active pods of each namespace before all events. Pods lost by events are ignored.
+        within: The policy and the cluster.
+    """
+    for source in sources:
+        forecast = _forecast(source, active.get(source.namespace, ()), within)
+        if forecast.pods > forecast.replicas:
+            yield forecast
+
+
+def _forecast(source: ReplicatedSource, known: Sequence[RunningPod], within: Context) -> WorkloadScaleIn:
+    if source.own is None:
+        stated = source.template.replicas or 1
+        return WorkloadScaleIn(title=source.title, pods=stated, replicas=source.replicas, unknown=_NO_SELECTOR)
+    pods = [pod for pod in known if source.own.matches(pod.labels) and _is_active(pod, source.namespace, within)]
+    removal = _removal(source, pods, within)
+    if isinstance(removal, str):
+        return WorkloadScaleIn(title=source.title, pods=len(pods), replicas=source.replicas, unknown=removal)
+    balances = balances_of(Cycle(next_pod_of(source, within).problem), soft_defaults=True)
+    slots = within.cluster.nodes.view().slots
+    return WorkloadScaleIn(
+        title=source.title,
+        pods=len(pods),
+        replicas=len(pods) - removal.number,
+        constraints=tuple((balance, scale_in_of(balance.domains, removal, slots)) for balance in balances),
+    )
+
+
+def _is_active(pod: RunningPod, namespace: str, within: Context) -> bool:
+    if not pod.node:
+        return True
+    placed = within.cluster.pods.on_node(namespace, pod.name)
+    return placed is not None and not placed.terminates
+
+
+def _removal(source: ReplicatedSource, pods: Sequence[RunningPod], within: Context) -> Removal | str:
+    """Return the removed pods, or why they are unknown."""
+    workload, now = source.workload, _nanoseconds(within.cluster.taken_at or within.now)
+    number = max(0, len(pods) - source.replicas)
+    if workload.group_kind == STATEFUL_SET:
+        # The highest ordinals go first, so the removed pods are known.
+        kept = range(workload.first_ordinal, workload.first_ordinal + source.replicas)
+        return Removal(removed=tuple(pod for pod in pods if pod.ordinal is not None and pod.ordinal not in kept))
+    if workload.group_kind == JOB:
+        return removal_of(job_groups(pods), number)
+    if workload.traits.in_replica_sets:
+        revision = workload.traits.revision or ""
+        if len({pod.labels.get(revision) for pod in pods}) > 1:
+            return _ROLLOUT
+    elif workload.group_kind not in {REPLICA_SET, REPLICATION_CONTROLLER}:
+        return _OTHER_CONTROLLER
+    has_owner = workload.traits.in_replica_sets or workload.meta.controller is not None
+    related = Counter(pod.node for pod in pods) if has_owner else Counter[str]()
+    return removal_of(removal_groups(pods, related, now), number)
+
+
+def _nanoseconds(time: str) -> int:
+    """Convert an ISO time. 0 if unknown: then different times of pods decide nothing."""
+    try:
+        return int(datetime.fromisoformat(time).timestamp()) * 10**9
+    except ValueError:
+        return 0
