@@ -539,12 +539,14 @@ def test_off_without_quotes_is_off():
     """YAML 1.1 reads it as false, and this is the kill switch."""
     text = """
 ceiling: off
+scaleIn: off
 rules: {selector-null: off}
-namespaces: [{match: {names: [a]}, ceiling: off}]
+namespaces: [{match: {names: [a]}, ceiling: off, scaleIn: off}]
 defaults: {mode: off, matchLabelKeys: off, fallback: off, fillNullSelector: false, acceptNodeGrowth: false}
 """
     found = policy({**ZERO, "config": yaml.safe_load(text)})
     assert (found.ceiling, found.rules["selector-null"], found.namespaces[0].ceiling) == (Mode.OFF,) * 3
+    assert (found.scale_in, found.namespaces[0].scale_in) == ("off", "off")
     defaults = found.defaults
     assert (defaults.mode, defaults.match_label_keys, defaults.fallback) == ("off",) * 3
     assert (defaults.fill_null_selector, defaults.accept_node_growth) == (False, False)
@@ -558,7 +560,12 @@ def test_every_field_that_takes_off_is_among_them():
             for key, value in node.items():
                 yield from found(value, name if key in {"items", "additionalProperties"} else key)
 
-    assert {*found(schema())} == {"mode", "matchLabelKeys", "fallback"}  # `mode` also stands for ceiling and rules
+    assert {*found(schema())} == {
+        "mode",
+        "scaleIn",
+        "matchLabelKeys",
+        "fallback",
+    }  # `mode` also stands for ceiling and rules
     assert str(schema()["properties"]).count("#/$defs/mode") == 2  # ceiling, rules
 
 

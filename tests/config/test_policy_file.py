@@ -7,7 +7,7 @@ from webhook.core.api.selectors import EVERYTHING, selector_from_labels
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.policy.defaults import DefaultConstraint, Defaults, DefaultsOverride
 from webhook.core.policy.matching import Exemption, Match
-from webhook.core.policy.policy import Annotations, Messages, Mode, NamespaceCeiling, NamespaceMatch, Policy
+from webhook.core.policy.policy import Annotations, Messages, Mode, NamespaceMatch, NamespaceSettings, Policy
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 HEAD = "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n"
@@ -44,7 +44,9 @@ def test_every_field_arrives_in_the_policy():
         denyFrom: medium
         stuckThreshold: 0.05
         namespaces:
-        - {match: {names: [payments], namespaceSelector: {matchLabels: {tier: x}}}, ceiling: audit}
+        - {match: {names: [payments], namespaceSelector: {matchLabels: {tier: x}}}, ceiling: audit,
+           scaleIn: guard}
+        scaleIn: report
         defaults:
           mode: inject
           defaultConstraints:
@@ -82,11 +84,13 @@ def test_every_field_arrives_in_the_policy():
         deny_from="medium",
         stuck_threshold=0.05,
         namespaces=(
-            NamespaceCeiling(
+            NamespaceSettings(
                 match=NamespaceMatch(names=("payments",), namespace_selector=selector_from_labels({"tier": "x"})),
                 ceiling=Mode.AUDIT,
+                scale_in="guard",
             ),
         ),
+        scale_in="report",
         defaults=Defaults(
             mode="inject",
             default_constraints=(DefaultConstraint(constraint=zone, hard_when_domains=3),),
@@ -270,11 +274,11 @@ def test_what_people_write_is_understood(body, expected):
             "stuckThreshold: 1%", ['3:17: stuckThreshold: must be a number, is "1%"'], id="a share in per cent"
         ),
         pytest.param(
-            "namespaces: [{match: {}, ceiling: deny}, {match: {names: [team-*]}}]",
+            "namespaces: [{match: {}, ceiling: deny}, {match: {names: [team-*]}},\n {scaleIn: guard}]",
             [
                 "3:22: namespaces[0].match: must not be empty",
-                "3:42: namespaces[1].ceiling: is required",
                 '3:59: namespaces[1].match.names[0]: must be a lowercase name without wildcards, is "team-*"',
+                "4:2: namespaces[2].match: is required",
             ],
             id="namespaces",
         ),
@@ -452,6 +456,11 @@ def test_very_many_faults_are_counted():
             "ceiling: off\nnamespaces: [{match: {names: [a]}, ceiling: deny}]",
             ["4:14: namespaces[0]: has no effect: the global ceiling is off, and nothing overrides it"],
             id="a ceiling under the kill switch",
+        ),
+        pytest.param(
+            "ceiling: off\nnamespaces: [{match: {names: [a]}, scaleIn: guard}]",
+            [],
+            id="the kill switch concerns rules, not scale-ins",
         ),
         pytest.param(
             "defaults: {overrides: [{name: a, podSelector: {}, defaultConstraints: []},"

@@ -192,7 +192,7 @@ def _unreached_namespaces(part: CheckedDocument) -> Iterator[ConfigFault]:
     decided: dict[str, Path] = {}
     ceiling_is_off = part.at(("ceiling",), str) == "off"
     for entry in part.entries(("namespaces",)):
-        if ceiling_is_off:
+        if ceiling_is_off and "scaleIn" not in (part.at(entry, dict) or {}):
             yield part.fault(entry, "has no effect: the global ceiling is off, and nothing overrides it")
             continue
         for index, name in enumerate(part.at((*entry, "match", "names"), list) or ()):

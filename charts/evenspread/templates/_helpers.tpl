@@ -229,7 +229,7 @@ work however it is written: where a field takes `off`, false is that.
 */}}
 {{- define "evenspread.policy" -}}
 {{- $policy := include "evenspread.teams" . | fromJson -}}
-{{- $takesOff := concat (list "ceiling" "mode" "matchLabelKeys" "fallback") (keys (default dict $policy.rules)) -}}
+{{- $takesOff := concat (list "ceiling" "scaleIn" "mode" "matchLabelKeys" "fallback") (keys (default dict $policy.rules)) -}}
 {{- $places := list $policy (default dict $policy.rules) (default dict $policy.defaults) -}}
 {{- range $entry := default list $policy.namespaces }}{{ $places = append $places $entry }}{{ end -}}
 {{- range $place := $places }}

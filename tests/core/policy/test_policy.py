@@ -1,19 +1,20 @@
 import pytest
 
 from webhook.core.api.selectors import selector_from_labels
-from webhook.core.api.well_known import CEILING_LABEL
+from webhook.core.api.well_known import CEILING_LABEL, SCALE_IN_ANNOTATION
 from webhook.core.policy.defaults import Defaults, DefaultsOverride, override_for
-from webhook.core.policy.lookup import ceiling_for, exemption_for, mode_for
+from webhook.core.policy.lookup import ceiling_for, exemption_for, mode_for, scale_in_for
 from webhook.core.policy.matching import Exemption, Match, MatchedObject
-from webhook.core.policy.policy import Mode, NamespaceCeiling, NamespaceMatch, Policy
+from webhook.core.policy.options import ScaleIn
+from webhook.core.policy.policy import Mode, NamespaceMatch, NamespaceSettings, Policy
 
 TEAM = selector_from_labels({"team": "red"})
 NAMED = selector_from_labels({"kubernetes.io/metadata.name": "legacy"})
 ENTRIES = (
-    NamespaceCeiling(match=NamespaceMatch(names=("payments", "shop")), ceiling=Mode.DENY),
-    NamespaceCeiling(match=NamespaceMatch(namespace_selector=TEAM), ceiling=Mode.AUDIT),
-    NamespaceCeiling(match=NamespaceMatch(names=("shop",)), ceiling=Mode.DENY),
-    NamespaceCeiling(match=NamespaceMatch(namespace_selector=NAMED), ceiling=Mode.OFF),
+    NamespaceSettings(match=NamespaceMatch(names=("payments", "shop")), ceiling=Mode.DENY),
+    NamespaceSettings(match=NamespaceMatch(namespace_selector=TEAM), ceiling=Mode.AUDIT),
+    NamespaceSettings(match=NamespaceMatch(names=("shop",)), ceiling=Mode.DENY),
+    NamespaceSettings(match=NamespaceMatch(namespace_selector=NAMED), ceiling=Mode.OFF),
 )
 
 
@@ -47,6 +48,36 @@ def test_the_ceiling_of_a_namespace(ceiling, namespace, labels, expected):
     assert ceiling_for(policy, namespace, labels) is Mode(expected)
 
 
+GUARDED = {SCALE_IN_ANNOTATION: "guard"}
+
+
+@pytest.mark.parametrize(
+    ("everywhere", "here", "annotations", "expected"),
+    [
+        pytest.param("off", None, None, "off", id="off by default"),
+        pytest.param("report", None, {}, "report", id="the global value"),
+        pytest.param("guard", "off", {}, "off", id="the namespace's entry replaces it"),
+        pytest.param("off", None, GUARDED, "guard", id="a workload opts in"),
+        pytest.param("guard", "guard", {SCALE_IN_ANNOTATION: "off"}, "off", id="a workload opts out"),
+        pytest.param("off", "report", {SCALE_IN_ANNOTATION: "yes"}, "report", id="an unknown value is ignored"),
+    ],
+)
+def test_the_treatment_of_a_scale_in(everywhere, here, annotations, expected):
+    """The first entry of the namespace has only a ceiling, if ``here`` is None."""
+    match = NamespaceMatch(names=("shop",))
+    entry = NamespaceSettings(match=match, ceiling=Mode.AUDIT, scale_in=here and ScaleIn(here))
+    policy = Policy(scale_in=ScaleIn(everywhere), namespaces=(entry,))
+    assert scale_in_for(policy, "shop", {}, annotations) is ScaleIn(expected)
+    assert scale_in_for(Policy(), "shop", {}, annotations) is ScaleIn(
+        expected if (annotations or {}).get(SCALE_IN_ANNOTATION) == expected else "off"
+    )
+
+
+def test_an_entry_without_a_ceiling_leaves_the_global_one():
+    guarded = NamespaceSettings(match=NamespaceMatch(names=("shop",)), scale_in=ScaleIn.GUARD)
+    assert ceiling_for(Policy(ceiling=Mode.DENY, namespaces=(guarded,)), "shop", {}) is Mode.DENY
+
+
 MODES = ("off", "audit", "warn", "deny")
 
 
@@ -57,7 +88,7 @@ MODES = ("off", "audit", "warn", "deny")
 def test_what_the_label_may_do(ceiling, label, entry, allowed):
     """Every label under every ceiling: the file's, or one of the namespace's own entry."""
     match = NamespaceMatch(names=("shop",))
-    entries = (NamespaceCeiling(match=match, ceiling=Mode(entry)),) if entry else ()
+    entries = (NamespaceSettings(match=match, ceiling=Mode(entry)),) if entry else ()
     policy = Policy(ceiling=Mode(ceiling), namespaces=entries, namespace_label=allowed)
     before = entry or ceiling
     expected = {

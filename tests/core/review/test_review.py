@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from webhook.core.context import Context
 from webhook.core.policy.matching import Exemption, Match
-from webhook.core.policy.policy import Annotations, Mode, NamespaceCeiling, NamespaceMatch, Policy
+from webhook.core.policy.policy import Annotations, Mode, NamespaceMatch, NamespaceSettings, Policy
 from webhook.core.review.examination import examine
 from webhook.core.review.judging import JudgedFinding, cap_on_pods
 from webhook.core.review.review import review
@@ -188,7 +188,7 @@ def test_an_update_is_warned_of_only_where_it_matters(change, warned):
         pytest.param(
             Policy(
                 rules={"selector-not-self": Mode.DENY},
-                namespaces=(NamespaceCeiling(match=NamespaceMatch(names=("shop",)), ceiling=Mode.DENY),),
+                namespaces=(NamespaceSettings(match=NamespaceMatch(names=("shop",)), ceiling=Mode.DENY),),
             ),
             "",
             "deny",

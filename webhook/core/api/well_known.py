@@ -160,6 +160,7 @@ SKIP_ANNOTATION = "evenspread.io/skip"
 INJECTED_ANNOTATION = "evenspread.io/injected"
 EXEMPT_ANNOTATION = "evenspread.io/exempt"
 FALLBACK_ANNOTATION = "evenspread.io/fallback"
+SCALE_IN_ANNOTATION = "evenspread.io/scale-in"
 LEFT_OUT_ANNOTATION = "evenspread.io/results-left-out"
 # On evenspread's webhook configuration: rules in JSON. The controller adds them once replicas answer.
 RULES_ANNOTATION = "evenspread.io/rules"

@@ -43,6 +43,7 @@ from webhook.core.api.well_known import (
     FALLBACK_ANNOTATION,
     INJECTED_ANNOTATION,
     MIRROR_ANNOTATION,
+    SCALE_IN_ANNOTATION,
     SKIP_ANNOTATION,
 )
 from webhook.core.apiserver.decoding import DecodeError
@@ -55,7 +56,14 @@ from webhook.core.workloads.kind_fields import has_template
 from webhook.core.workloads.reading import read_workload, reduce_spec
 
 READ_ANNOTATIONS = frozenset(
-    {SKIP_ANNOTATION, INJECTED_ANNOTATION, MIRROR_ANNOTATION, EXEMPT_ANNOTATION, FALLBACK_ANNOTATION}
+    {
+        SKIP_ANNOTATION,
+        INJECTED_ANNOTATION,
+        MIRROR_ANNOTATION,
+        EXEMPT_ANNOTATION,
+        FALLBACK_ANNOTATION,
+        SCALE_IN_ANNOTATION,
+    }
 ).union(DESIRED_REPLICAS_ANNOTATIONS, KEPT_ANNOTATIONS)
 
 RawJson = bytes | msgspec.Raw

@@ -8,13 +8,14 @@ An exempted object has at most ``audit``. In every list, the first match wins.
 
 from collections.abc import Mapping
 
-from webhook.core.api.well_known import CEILING_LABEL, NAMESPACE_NAME
+from webhook.core.api.well_known import CEILING_LABEL, NAMESPACE_NAME, SCALE_IN_ANNOTATION
 from webhook.core.policy.matching import Exemption, MatchedObject
-from webhook.core.policy.options import NamespaceLabel
-from webhook.core.policy.policy import Mode, Policy
+from webhook.core.policy.options import NamespaceLabel, ScaleIn
+from webhook.core.policy.policy import Mode, NamespaceSettings, Policy
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
 
 _MODES = {mode.value: mode for mode in Mode}
+_SCALE_INS = {value.value: value for value in ScaleIn}
 
 
 def mode_for(policy: Policy, rule: str, default: Mode, since: str) -> Mode:
@@ -39,7 +40,8 @@ def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, s
     """
     if policy.ceiling is Mode.OFF:
         return Mode.OFF
-    ceiling = _configured_ceiling(policy, namespace, namespace_labels)
+    settings = _settings_of(policy, namespace, namespace_labels)
+    ceiling = policy.ceiling if settings is None or settings.ceiling is None else settings.ceiling
     label = _MODES.get(namespace_labels.get(CEILING_LABEL, ""))
     if label is None or policy.namespace_label == NamespaceLabel.NONE:
         return ceiling
@@ -47,13 +49,27 @@ def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, s
     return ceiling.raised(label) if only_raised or policy.namespace_label == NamespaceLabel.RAISE else label
 
 
-def _configured_ceiling(policy: Policy, namespace: str, namespace_labels: Mapping[str, str]) -> Mode:
+def scale_in_for(
+    policy: Policy, namespace: str, namespace_labels: Mapping[str, str], annotations: Mapping[str, str] | None
+) -> ScaleIn:
+    """Return the treatment of a workload's scale-ins: its annotation, else its namespace's entry, else the global one.
+
+    Every author of a workload can opt in and out, because the guard denies nothing. An unknown value is ignored.
+    """
+    annotated = _SCALE_INS.get((annotations or {}).get(SCALE_IN_ANNOTATION, ""))
+    if annotated is not None:
+        return annotated
+    settings = _settings_of(policy, namespace, namespace_labels)
+    return policy.scale_in if settings is None or settings.scale_in is None else settings.scale_in
+
+
+def _settings_of(policy: Policy, namespace: str, namespace_labels: Mapping[str, str]) -> NamespaceSettings | None:
     labels = {NAMESPACE_NAME: namespace, **namespace_labels}
     for entry in policy.namespaces:
         names = entry.match.names
         if (names is None or namespace in names) and entry.match.namespace_selector.matches(labels):
-            return entry.ceiling
-    return policy.ceiling
+            return entry
+    return None
 
 
 def exemption_for(policy: Policy, rule: str, target: MatchedObject, today: str) -> Exemption | None:

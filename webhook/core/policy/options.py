@@ -44,6 +44,14 @@ class Exempts(StrEnum):
     DENIALS = "denials"  # and warnings
 
 
+class ScaleIn(StrEnum):
+    """Field ``scaleIn``: the treatment of workloads whose pods a scale-in can leave uneven."""
+
+    OFF = "off"
+    REPORT = "report"  # measure the worst skew after a scale-in
+    GUARD = "guard"  # and order the removal by pod deletion costs
+
+
 class DefaultsMode(StrEnum):
     """Field ``defaults.mode``: the treatment of pods without constraints."""
 

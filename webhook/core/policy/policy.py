@@ -9,7 +9,7 @@ from webhook.core.api.selectors import EVERYTHING, Selector
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.policy.defaults import Defaults
 from webhook.core.policy.matching import Exemption
-from webhook.core.policy.options import Capacity, DenyFrom, Exempts, NamespaceLabel, TooLarge
+from webhook.core.policy.options import Capacity, DenyFrom, Exempts, NamespaceLabel, ScaleIn, TooLarge
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
@@ -54,11 +54,12 @@ class NamespaceMatch(Struct, frozen=True, kw_only=True, rename="camel"):
     namespace_selector: Selector = EVERYTHING
 
 
-class NamespaceCeiling(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The highest mode of any rule in the matching namespaces."""
+class NamespaceSettings(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The settings of the matching namespaces. None stands for the global setting."""
 
     match: NamespaceMatch
-    ceiling: Mode
+    ceiling: Mode | None = None
+    scale_in: ScaleIn | None = None
 
 
 class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -107,8 +108,9 @@ class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
     rules: Mapping[str, Mode] = {}
     deny_from: DenyFrom = DenyFrom.NONE
     stuck_threshold: float = 0.01
-    namespaces: tuple[NamespaceCeiling, ...] = ()
+    namespaces: tuple[NamespaceSettings, ...] = ()
     namespace_label: NamespaceLabel = NamespaceLabel.DEFAULT
+    scale_in: ScaleIn = ScaleIn.OFF
     defaults: Defaults = Defaults()
     workloads: tuple[EmbeddedKind, ...] = ()
     scheduler_names: tuple[str, ...] = (DEFAULT_SCHEDULER,)
