@@ -120,7 +120,7 @@ def test_no_text_of_a_full_object_is_left(kind):
     told = json.dumps(Names([whole]).replaced(whole))
     enumerated = (
         r"apiVersion|kind|operator|effect|whenUnsatisfiable|node(Affinity|Taints)Policy|phase|status|restartPolicy|protocol"
-        r"|preemptionPolicy|max(Surge|Unavailable)|(creation|deletion)Timestamp|matchFields\[\]\.key|(overhead|\w+Resources|requests|limits)\{\}"
+        r"|preemptionPolicy|max(Surge|Unavailable)|(creation|deletion)Timestamp|lastTransitionTime|matchFields\[\]\.key|(overhead|\w+Resources|requests|limits)\{\}"
     )
     assert [mark for mark in marks(told) if not re.search(rf"\.({enumerated})$", f".{mark}")] == []
 
@@ -267,6 +267,14 @@ class TestWhatVerdictsDependOn:
         [dongle] = asked["spec"]["containers"][0]["resources"]["requests"]
         assert re.fullmatch(r"n\d\.n\d/n\d", dongle)
         assert offered["status"]["allocatable"] == {"cpu": "2", dongle: "1", "nvidia.com/gpu": "1"}
+
+    def test_what_decides_when_a_controller_removes_a_pod_stays(self):
+        made = pod("web-1")
+        made["metadata"]["annotations"] = {"controller.kubernetes.io/pod-deletion-cost": "-1", "team": "-blue"}
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-01T00:00:01Z"}
+        [told] = renamed({**made, "status": {"conditions": [ready]}})
+        assert told["metadata"]["annotations"] == {"controller.kubernetes.io/pod-deletion-cost": "-1", "team": "-n0"}
+        assert told["status"]["conditions"] == [ready]
 
     def test_a_uid_is_one_word_wherever_it_stands(self):
         uid = "cea70db1-3db5-5140-abb0-4f7829ab6615"

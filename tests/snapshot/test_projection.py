@@ -77,7 +77,7 @@ SPEC = "|".join(
     )
 )
 STATUS = (
-    rf"phase|nominatedNodeName|conditions\[\]\.(type|status|reason)|allocatedResources\{{(key)?\}}|{RESOURCES}"
+    rf"phase|nominatedNodeName|conditions\[\]\.(type|status|reason|lastTransitionTime)|allocatedResources\{{(key)?\}}|{RESOURCES}"
     rf"|(initC|c)ontainerStatuses\[\]\.(name|allocatedResources\{{(key)?\}}|{RESOURCES})"
 )
 POD = rf"(metadata\.({META}|{OWNERS}))|(spec\.({SPEC}))"
@@ -153,6 +153,21 @@ def pod(**spec):
                 "status": {"allocatable": {"cpu": "2"}},
             },
             id="annotations that are read, and no addresses",
+        ),
+        pytest.param(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-1", "token": "KEY"}},
+                "status": {"containerStatuses": [{"name": "c", "restartCount": 3, "image": "KEY"}]},
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-1"}},
+                "status": {"containerStatuses": [{"name": "c", "restartCount": 3}]},
+            },
+            id="what decides when a controller removes a pod",
         ),
         pytest.param(
             {

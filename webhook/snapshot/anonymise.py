@@ -77,6 +77,7 @@ _ENUMERATED = frozenset(
         *("apiVersion", "kind", "operator", "effect", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy"),
         *("phase", "status", "restartPolicy", "protocol", "volumeBindingMode", "accessModes", "volumeMode"),
         *("maxSurge", "maxUnavailable", "creationTimestamp", "deletionTimestamp", "timeAdded", "revision"),
+        "lastTransitionTime",
         *("capacity", "maximumVolumeSize", "preemptionPolicy"),
         *("lessThan", "atMost", "enforce", "delivery"),
     }
@@ -216,7 +217,7 @@ class Names:
         return name if public else self._said(name)
 
     def _annotation(self, key: str, value: Json) -> Json:
-        if not isinstance(value, str) or value.isdigit():
+        if not isinstance(value, str) or value.removeprefix("-").isdigit():
             return value
         if key == EXEMPT_ANNOTATION:
             return ",".join(part if part.strip() in BY_ID else self._said(part) for part in value.split(","))

@@ -23,10 +23,13 @@ from msgspec.inspect import (
 )
 
 from webhook.core.api.types import TypeMeta, Volume
+from webhook.core.api.well_known import DELETION_COST_ANNOTATION
 from webhook.core.decoders import decoder_of
 from webhook.core.index import readers
+from webhook.core.pods_to_remove.running_pod import RemovalFields
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kind_fields import fields_read
+from webhook.core.workloads.kinds import POD, group_kind
 from webhook.manifests.reading.go_yaml import Json
 
 # Fields for watches only.
@@ -51,7 +54,7 @@ class CopiedShape(Struct, frozen=True, kw_only=True):
 
 
 _PLAIN = CopiedShape(plain=True)
-_ANNOTATIONS = CopiedShape(members=dict.fromkeys(sorted(readers.READ_ANNOTATIONS), _PLAIN))
+_ANNOTATIONS = CopiedShape(members=dict.fromkeys(sorted({*readers.READ_ANNOTATIONS, DELETION_COST_ANNOTATION}), _PLAIN))
 
 
 def project(raw: bytes | Raw, type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bytes:
@@ -77,7 +80,10 @@ def _shape_of(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> C
     """Return the fields to copy from a kind's objects. Empty for a kind unused by evenspread."""
     read = readers.decoded_type(type_meta)
     shape = _typed(type_info(decoder_of(read).type)) if read is not None else None
-    for path, type_ in fields_read(type_meta, embedded):
+    read_fields = [*fields_read(type_meta, embedded)]
+    if group_kind(type_meta.api_version or "", type_meta.kind or "") == POD:
+        read_fields.append(("", RemovalFields))
+    for path, type_ in read_fields:
         shape = _either(shape, _at(path, _typed(type_info(decoder_of(type_).type))))
     return shape or CopiedShape()
 
