@@ -156,10 +156,12 @@ def owner(text, select=None, *templates, replicas=None, above=None, above_uid=""
     )
 
 
-def autoscaler(target, most):
+def autoscaler(target, most, least=None):
     kind, name = target.split("/")
     scaled = ScaleTarget(api_version=API_VERSIONS[kind], kind=kind, name=name)
-    return Autoscaler(metadata=meta(name), spec=AutoscalerSpec(scale_target_ref=scaled, max_replicas=most))
+    return Autoscaler(
+        metadata=meta(name), spec=AutoscalerSpec(scale_target_ref=scaled, min_replicas=least, max_replicas=most)
+    )
 
 
 def filled(index, values):

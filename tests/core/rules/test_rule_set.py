@@ -182,6 +182,7 @@ ONLY_AUDITED = {
     "system-defaults-lost",
     "spread-without-effect",
     "constraints-differ-in-group",
+    "minimum-below-domains",
 }
 
 

@@ -13,6 +13,7 @@ from webhook.core.rules.cluster import (
     autoscalers,
     differing_constraints,
     effect,
+    replica_range,
     shared_selectors,
     topology_key,
 )
@@ -55,6 +56,7 @@ RULES: tuple[Rule, ...] = (
     effect.NO_EFFECT,
     differing_constraints.DIFFER,
     autoscalers.AUTOSCALER,
+    replica_range.MINIMUM,
     effect.SPREAD_REQUIRED,
     pod_fits.DO_NOT_FIT,
     getting_stuck.STUCK,

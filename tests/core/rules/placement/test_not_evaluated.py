@@ -13,6 +13,7 @@ DECLARED = {
     "autoscaler-reads-it-differently",
 }
 REPLICATED = {"all-in-one-domain", "group-cap"}
+SCALED = {"minimum-below-domains"}
 GROUPED = {"constraints-differ-in-group"}
 HARD = {"replicas-do-not-fit"}
 PLACED = {"tainted-nodes-counted", "zone-loss-strands-pods", "replicas-can-get-stuck", "rollout-can-get-stuck"}
@@ -27,12 +28,12 @@ PLACED = {"tainted-nodes-counted", "zone-loss-strands-pods", "replicas-can-get-s
         pytest.param(workload("Pod", "app=web", "zone hard 1 app=web"), DECLARED | HARD, id="a hard one on a pod"),
         pytest.param(
             workload("Deployment", "app=web", "zone hard 1 app=web"),
-            DECLARED | GROUPED | HARD | REPLICATED | PLACED,
+            DECLARED | GROUPED | HARD | REPLICATED | PLACED | SCALED,
             id="a hard one on replicas",
         ),
         pytest.param(
             workload("Deployment", "app=web", "zone hard 1 app=web minDomains:3", "hostname hard 1 app=web"),
-            (DECLARED | GROUPED | HARD | REPLICATED | PLACED)
+            (DECLARED | GROUPED | HARD | REPLICATED | PLACED | SCALED)
             | {"min-domains-unreachable", "zone-host-ceiling", "revision-mixed"},
             id="zone and host",
         ),
@@ -45,7 +46,7 @@ PLACED = {"tainted-nodes-counted", "zone-loss-strands-pods", "replicas-can-get-s
             workload(
                 "Deployment", "app=web", "zone hard 1 app=web nodeTaintsPolicy:Honor", nodeSelector={"disk": "ssd"}
             ),
-            (DECLARED | GROUPED | HARD | REPLICATED | PLACED | {"spread-conflicts-affinity"})
+            (DECLARED | GROUPED | HARD | REPLICATED | PLACED | SCALED | {"spread-conflicts-affinity"})
             - {"tainted-nodes-counted", "zone-loss-strands-pods"},
             id="pinned replicas",
         ),
