@@ -148,7 +148,7 @@ class TestEachCommand:
         def enough(_seconds):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("webhook.cli.commands.skew.time", SimpleNamespace(sleep=enough))
+        monkeypatch.setattr("webhook.cli.commands.skew.command.time", SimpleNamespace(sleep=enough))
         code, out, err = ask("skew", "--watch")
         assert (code, err.strip()) == (130, USED)
         assert "zone[0]" in out

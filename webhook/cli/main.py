@@ -23,7 +23,7 @@ _COMMANDS: Mapping[str, str] = {
     "snapshot": "webhook.cli.commands.snapshot",
     "explain": "webhook.cli.commands.explain.command",
     "simulate": "webhook.cli.commands.simulate.command",
-    "skew": "webhook.cli.commands.skew",
+    "skew": "webhook.cli.commands.skew.command",
     "plan": "webhook.cli.commands.plan.command",
     "rule": "webhook.cli.commands.rule",
     "doctor": "webhook.cli.commands.doctor.command",

@@ -9,7 +9,7 @@ from cli.snapshots import running, snapshot
 from cluster.api import NOT_INSTALLED, FakeApi
 from manifest import workload
 
-from webhook.cli.commands import skew
+from webhook.cli.commands.skew import command
 
 EXAMPLE = str(Path(__file__).parents[3] / "webhook" / "example" / "cluster.jsonl")
 ZONE, SOFT_HOST = "zone hard 1 app=web", "hostname soft 1 app=web"
@@ -141,7 +141,7 @@ def test_looking_again_prints_the_table_when_it_is_another(run, tmp_path, monkey
             if step == 2:
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr(skew, "time", SimpleNamespace(sleep=meanwhile))
+        monkeypatch.setattr(command, "time", SimpleNamespace(sleep=meanwhile))
         code, out, err = run("skew", "--watch", "-A", "--kubeconfig", api.kubeconfig(tmp_path))
         assert (code, err.strip()) == (130, NOT_INSTALLED.strip())
         assert [line.rpartition("  ")[2] for line in out.splitlines() if "zone[0]" in line] == ["a 0, b 0", "a 1, b 0"]
