@@ -8,11 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from webhook.answers import audited, document, explained, fleet, planned, scanned, simulated
+from webhook.answers import audited, document, explained, fleet, planned, repaired, scanned, simulated
 from webhook.answers.audited import FindingEntry, HiddenEntry, SkippedRule, StateEntry
 from webhook.answers.explained import Explained
 from webhook.answers.fleet import FleetCluster, FleetWorkload, UnreadCluster
 from webhook.answers.planned import PlanDocument
+from webhook.answers.repaired import RepairedWorkload
 from webhook.answers.scanned import NamedWorkload, WorkloadDocument, WorkloadList
 from webhook.answers.simulated import Simulated
 from webhook.console import shown
@@ -21,7 +22,7 @@ from webhook.core.scan import scan_results as scan_values
 from webhook.core.scan.scan_results import PublishedSkew
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = {"explain": Explained, "simulate": Simulated, "plan": PlanDocument}
+DOCUMENTS = {"explain": Explained, "simulate": Simulated, "plan": PlanDocument, "skewFix": RepairedWorkload}
 SKEW = (NamedWorkload, PublishedSkew)
 CHECK = (FindingEntry, HiddenEntry, SkippedRule)
 AUDIT = (FindingEntry, SkippedRule, *StateEntry.__args__, FleetCluster, UnreadCluster, FleetWorkload)
@@ -42,7 +43,7 @@ def _types(*modules):
 
 _COMPLETE = _types(scanned, scan_values, shown)  # every field is written, also one with its default
 # Other types are of the core: what their docstrings say is for its readers.
-_DESCRIBED = _types(audited, document, explained, fleet, planned, simulated) | _COMPLETE
+_DESCRIBED = _types(audited, document, explained, fleet, planned, repaired, simulated) | _COMPLETE
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -67,7 +68,7 @@ def published():
         "$schema": _DIALECT,
         "title": "The documents of -o json",
         "description": "One definition for each command. explain and plan print an array if there are several. "
-        "skew, check and audit always print an array. "
+        "skew (skewFix with --fix), check and audit always print an array. "
         "Fields may be added; a field that is there keeps its name and meaning.",
         "$defs": {name: {"$ref": f"#/$defs/{of.__name__}"} for name, of in DOCUMENTS.items()}
         | {"skew": {"allOf": [{"$ref": f"#/$defs/{of.__name__}"} for of in SKEW]}}

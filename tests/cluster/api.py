@@ -55,6 +55,7 @@ KINDS = {
     "reports": ("openreports.io/v1alpha1", "Report"),
     "policyreports": ("wgpolicyk8s.io/v1alpha2", "PolicyReport"),
     "events": ("events.k8s.io/v1", "Event"),
+    "poddisruptionbudgets": ("policy/v1", "PodDisruptionBudget"),
     "spreadgroups": ("evenspread.io/v1alpha1", "SpreadGroup"),
     "configmaps": ("v1", "ConfigMap"),
     "validatingwebhookconfigurations": ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),

@@ -165,7 +165,7 @@ class Game:
         return [
             Move(old, number, pods, add_pods(pods, old, -1), nodes, gone=True)
             for number, of_class in enumerate(state)
-            for pods, nodes in _nodes(self.classes[number], of_class)
+            for pods, nodes in nodes_of_class(self.classes[number], of_class)
             if pods[old] and nodes
         ]
 
@@ -175,7 +175,7 @@ class Game:
         number = rollout.turns[gone].place if placed[old] else None
         if number is None or gone - made >= rollout.unavailable:
             return []
-        (pods,) = (pods for pods, nodes in _nodes(self.classes[number], state[number]) if nodes)
+        (pods,) = (pods for pods, nodes in nodes_of_class(self.classes[number], state[number]) if nodes)
         return [Move(old, number, pods, add_pods(pods, old, -1), 1, gone=True)]
 
     def _class_facts(self, number: int, state: _ClassState) -> _ClassFacts:
@@ -185,7 +185,7 @@ class Game:
         return facts
 
     def _derived_facts(self, node_class: NodeClass, state: _ClassState) -> _ClassFacts:
-        nodes = [node for node in _nodes(node_class, state) if node[1]]
+        nodes = [node for node in nodes_of_class(node_class, state) if node[1]]
         sums = tuple(sum(pods[pod_class] * many for pods, many in nodes) for pod_class in range(len(self.pod_classes)))
         counts = [
             [
@@ -261,7 +261,7 @@ class Game:
             closed[index] |= not inside or min(domains) < 0
 
 
-def _nodes(node_class: NodeClass, state: _ClassState) -> Iterator[tuple[Pods, int]]:
+def nodes_of_class(node_class: NodeClass, state: _ClassState) -> Iterator[tuple[Pods, int]]:
     """Yield each combination of pods on a node of the class, with its number of nodes.
 
     Nodes unchanged since the start come first.

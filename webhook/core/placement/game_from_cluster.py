@@ -157,13 +157,20 @@ class ClusterGame(Struct, frozen=True, dict=True):
         return all(weighted_sum(node_limit.weights, pods) <= node_limit.bound for node_limit in slot_limits)
 
 
-def game_of(batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: RolloutRules | None = None) -> ClusterGame:
+def game_of(
+    batches: Sequence[PodBatch],
+    index: ReadOnlyIndex,
+    *,
+    rollout: RolloutRules | None = None,
+    singled: int = 0,
+) -> ClusterGame:
     """Build the game of placing these batches in a cluster with its running pods.
 
     Args:
         batches: The pods to place. The problem of each batch must come from the same version of the index.
         index: The cluster, without the running pods in ``leaving`` of the batches.
         rollout: The rolling update. ``place`` of each turn is a node slot.
+        singled: A bit set of node slots. Each of these nodes with deletable pods forms a node class of its own.
     """
     view, cycles = batches[0].problem.nodes, [Cycle(batch.problem) for batch in batches]
     together = _Batches(tuple(batches))
@@ -172,7 +179,7 @@ def game_of(batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: Rollo
         [_open(batch, cycle) for batch, cycle in zip(batches, cycles, strict=True)],
         [batch.leaving for batch in batches],
         together.most,
-        singled=rollout is not None and bool(rollout.turns),
+        singled=-1 if rollout is not None and rollout.turns else singled,
     )
     node_limits = [*_batch_limits_and_ports(together)]
     apart: list[list[AntiAffinityLimit]] = [[] for _ in batches]

@@ -118,11 +118,11 @@ class SpreadCounts(Struct, frozen=True):
 class GameNodes:
     """The input of a simulated placement: the nodes, topology keys and constraints.
 
-    With ``singled``, each node with deletable pods forms a node class of its own.
+    Each node of the bit set ``singled`` with deletable pods forms a node class of its own.
     """
 
     def __init__(
-        self, view: NodeView, open_: Sequence[int], leaving: Sequence[Counts], most: Pods, *, singled: bool = False
+        self, view: NodeView, open_: Sequence[int], leaving: Sequence[Counts], most: Pods, *, singled: int = 0
     ) -> None:
         self.singled = singled
         self.view, self.open, self.leaving, self.most = view, tuple(open_), tuple(leaving), most
@@ -185,7 +185,7 @@ def classes_of(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> list[Node
     for part in parts:
         by_values: dict[tuple[str | int | None, ...], list[int]] = {}
         for slot in node_sets.to_slots(part & special):
-            is_alone = nodes.singled and any(nodes.start_at(slot))
+            is_alone = nodes.singled >> slot & 1 and any(nodes.start_at(slot))
             alone = (nodes.view.names[slot] or f"deleted {slot}") if is_alone else ""
             by_values.setdefault((alone, *(values.get(slot, _NOTHING) for values in sources)), []).append(slot)
         if others := part & ~special:

@@ -2,13 +2,15 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 from msgspec import Struct, structs, to_builtins
 
 from webhook.answers.scanned import NamedWorkload, skew_document
-from webhook.cli.cluster_source import ClusterSource, cluster_with_pods
+from webhook.cli.commands.skew.fix import documents, is_budget, repairs
+from webhook.cli.commands.skew.fix import page as fix_page
+from webhook.cli.commands.skew.workloads import ScannedCluster, read_objects
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import ClusterSelection
@@ -16,19 +18,12 @@ from webhook.cli.options import current_cluster_options, frame_options, output_o
 from webhook.cli.output.color import BOLD, GREEN, RED, YELLOW, Paint, has_color
 from webhook.cli.output.layout import table_lines
 from webhook.cli.output.long_runs import collect_rarely
-from webhook.cli.output.terminal import Json, print_message, print_results, print_values
-from webhook.core.api.types import ObjectMeta
+from webhook.cli.output.terminal import Json, print_results, print_values
+from webhook.cli.target import NamedObject, parse_object
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
-from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.context import Context
 from webhook.core.scan.actual_skew import domain_text, workload_skews
-from webhook.core.scan.scan_context import Representatives, ScanContext, key_of, scan_context, stands_for
 from webhook.core.scan.scan_results import ActualSkew, Origin
 from webhook.core.text import one_line, plural
-from webhook.core.workloads.custom_kinds import EmbeddedKind
-from webhook.core.workloads.kind_fields import has_template
-from webhook.core.workloads.kinds import POD, group_kind
-from webhook.core.workloads.reading import read_exactly, read_meta, read_workload
 from webhook.snapshot.load import Item
 
 _NAME = 60  # characters of a name in the table
@@ -49,7 +44,13 @@ class _WorkloadSkew(Struct, frozen=True, kw_only=True):
     epilog="Exit code: 0 no hard constraint is above its maxSkew, 1 at least one is, 2 usage or configuration, "
     "3 unreadable input, 4 cluster not readable.",
 )
+@click.argument("words", nargs=-1, metavar="[KIND/NAME]")
 @click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Print the fewest evictions that repair each hard constraint above maxSkew, as kubectl commands.",
+)
 @click.option(
     "-w",
     "--watch",
@@ -59,7 +60,16 @@ class _WorkloadSkew(Struct, frozen=True, kw_only=True):
 @output_option("text", "json", "yaml")
 @current_cluster_options
 @frame_options
-def skew(*, all_namespaces: bool, watch: bool, output: str, selection: ClusterSelection, frame: Frame) -> None:
+def skew(  # noqa: PLR0913 one parameter an option
+    *,
+    words: tuple[str, ...],
+    all_namespaces: bool,
+    fix: bool,
+    watch: bool,
+    output: str,
+    selection: ClusterSelection,
+    frame: Frame,
+) -> None:
     """Show how uneven the running pods of each workload are, next to the maxSkew of each constraint.
 
       kubectl evenspread skew -A
@@ -69,88 +79,66 @@ def skew(*, all_namespaces: bool, watch: bool, output: str, selection: ClusterSe
 
     skew uses the constraints of each template. Templates without any have the constraints that the configuration
     injects, else the scheduler's own defaults.
+
+    With --fix, each replacement gets a node, and all hard constraints are within maxSkew at the end, whatever nodes the
+    scheduler chooses. The evictions respect PodDisruptionBudgets. skew runs none of the commands.
     """
+    named = _named(words, frame, everywhere=all_namespaces)
     if watch and selection.snapshot is not None:
         raise click.UsageError("--watch needs a live cluster: remove --snapshot")
     if watch and output != "text":
         raise click.UsageError("--watch prints text only: remove -o")
+    if watch and fix:
+        raise click.UsageError("--watch prints no evictions: remove --fix")
     collect_rarely()
-    skews, where = _read_skews(selection, frame, everywhere=all_namespaces)
-    if output == "text":
-        page = [*_render(skews, where, color=has_color(sys.stdout))]
+    cluster = read_objects(selection, frame, named, keep_too=is_budget if fix else _no_more, everywhere=all_namespaces)
+    skews, color = _skews_of(cluster), has_color(sys.stdout)
+    if fix:
+        found, options = repairs(cluster), selection.as_options if cluster.known.server is not None else ""
+        if output == "text":
+            print_results(fix_page(found, cluster.namespace, options, color=color))
+        else:
+            print_values(documents(found, options), output)
+    elif output == "text":
+        page = [*_render(skews, cluster.namespace, color=color)]
         print_results(page)
         while watch:
             time.sleep(_EVERY_SECONDS)
             selection = structs.replace(selection, opened=None)  # credentials may have changed
-            skews, _ = _read_skews(selection, frame, everywhere=all_namespaces)
-            before, page = page, [*_render(skews, where, color=has_color(sys.stdout))]
+            skews = _skews_of(read_objects(selection, frame, named, keep_too=_no_more, everywhere=all_namespaces))
+            before, page = page, [*_render(skews, cluster.namespace, color=color)]
             print_results(["\n", *page] if page != before else [])
     else:
         print_values([*map(_document, skews)], output)
     click.get_current_context().exit(Exit.FINDINGS if any(map(_is_broken, skews)) else Exit.FINE)
 
 
-def _read_skews(selection: ClusterSelection, frame: Frame, *, everywhere: bool) -> tuple[Sequence[_WorkloadSkew], str]:
-    """Return the skews of the cluster's workloads, and the namespace of the workloads.
-
-    With ``everywhere``, the workloads are from all namespaces and the returned namespace is empty. Raises CommandError
-    if pods or nodes could not be read.
-    """
-    keep = _keeping(frame.policy.workloads)
-    known, here = cluster_with_pods(selection, frame, keep, lost="skew needs them")
-    where = "" if everywhere else here.namespace or DEFAULT_NAMESPACE
-    return _workload_skews(known, here, where), where
-
-
-def _keeping(embedded: tuple[EmbeddedKind, ...]) -> Callable[[Item], bool]:
-    """Return a filter for the raw objects needed: workloads, and the first pod of each controller."""
-    first = Representatives((), embedded)
-
-    def keep(item: Item) -> bool:
-        api_version, kind = _type(item)
-        if not has_template(api_version, kind, embedded):
-            return False
-        if kind != POD[1]:
-            return True
-        meta = read_meta(item.raw)
-        return meta.controller is not None and first.takes(api_version, kind, meta)
-
-    return keep
+def _named(words: Sequence[str], frame: Frame, *, everywhere: bool) -> NamedObject | None:
+    """Return the named workload. Raises click.UsageError."""
+    if not words:
+        return None
+    named = parse_object("/".join(words), frame.namespace or DEFAULT_NAMESPACE, frame.policy.workloads)
+    if named is None:
+        raise click.UsageError(f"{'/'.join(words)[:64]!r} is no workload such as deployment/web")
+    if everywhere:
+        raise click.UsageError(f"{named.kind}/{named.name} is in one namespace: remove -A")
+    return named
 
 
-def _workload_skews(known: ClusterSource, context: Context, namespace: str) -> list[_WorkloadSkew]:
-    """Return the skews of the scanned workloads in the namespace, those above maxSkew first."""
-    within = scan_context(context)
-    objects = [(item, read_meta(item.raw)) for item in known.kept]
-    present = {key_of(meta.namespace, *_type(item), meta.name) for item, meta in objects}
-    chosen = Representatives(present, context.policy.workloads)
-    mine = [
-        (item, meta) for item, meta in objects if namespace in {"", meta.namespace} and chosen.takes(*_type(item), meta)
+def _no_more(_item: Item) -> bool:
+    return False
+
+
+def _skews_of(cluster: ScannedCluster) -> list[_WorkloadSkew]:
+    """Return the skews of the workloads, those above maxSkew first."""
+    skews = [
+        _WorkloadSkew(workload=scanned.named, skew=skew)
+        for scanned in cluster.objects
+        for skew in workload_skews(scanned.workload, cluster.within, stand_in=scanned.stand_in)
     ]
-    skews = [skew for item, meta in mine for skew in _object_skews(item, meta, within, known.source)]
     return sorted(
         skews, key=lambda skew: (not skew.skew.above, skew.workload.namespace, skew.workload.kind, skew.workload.name)
     )
-
-
-def _type(item: Item) -> tuple[str, str]:
-    return item.of.api_version or "", item.of.kind or ""
-
-
-def _object_skews(item: Item, meta: ObjectMeta, within: ScanContext, source: str) -> Iterable[_WorkloadSkew]:
-    (api_version, kind), embedded = _type(item), within.context.policy.workloads
-    stand_in = stands_for(group_kind(api_version, kind), api_version, meta, embedded) is not None
-    try:
-        value, _ = read_exactly(item.raw, item.of)
-        workload = read_workload(value, embedded, api_version=api_version, kind=kind)
-    except DecodeError as error:
-        print_message(
-            f"{source}: note: {one_line(f'{kind} {meta.namespace}/{meta.name}')}: {error.message}: not counted"
-        )
-        return ()
-    skews = () if workload is None else workload_skews(workload, within, stand_in=stand_in)
-    named = NamedWorkload(namespace=meta.namespace, kind=kind, api_version=api_version, name=meta.name)
-    return tuple(_WorkloadSkew(workload=named, skew=skew) for skew in skews)
 
 
 def _is_broken(workload: _WorkloadSkew) -> bool:

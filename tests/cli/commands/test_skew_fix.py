@@ -1,0 +1,179 @@
+"""``evenspread skew --fix``: the page, the commands, the JSON, and PodDisruptionBudgets."""
+
+import json
+import shlex
+
+import jsonschema
+import pytest
+from cli import schemas
+from cli.snapshots import snapshot
+from cluster.api import FakeApi
+from manifest import workload
+
+ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
+UNEVEN = "a: a0=2 a1=2 | b: b0=1 | c: c0"
+NO_BUDGETS = (
+    "snapshot snapshot.jsonl: note: poddisruptionbudgets: none in the snapshot: the API server may refuse an eviction\n"
+)
+
+PAGE = """\
+StatefulSet shop/web: 2 evictions repair zone[0], hostname[1], the fewest possible
+
+  POD   FROM                 TO
+  a0-0  zone a, hostname a0  zone c, hostname c0
+  a1-0  zone a, hostname a1  zone b, c, hostname b0, c0
+
+run the commands in this order; evenspread runs none of them:
+
+echo '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"a0-0","namespace":"shop"}}' | \
+kubectl create --raw /api/v1/namespaces/shop/pods/a0-0/eviction -f - &&
+kubectl wait -n shop --timeout=10m --for=delete pod/a0-0 &&
+kubectl wait -n shop --timeout=10m --for=jsonpath='{.status.readyReplicas}'=5 statefulset/web &&
+echo '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"a1-0","namespace":"shop"}}' | \
+kubectl create --raw /api/v1/namespaces/shop/pods/a1-0/eviction -f - &&
+kubectl wait -n shop --timeout=10m --for=delete pod/a1-0 &&
+kubectl wait -n shop --timeout=10m --for=jsonpath='{.status.readyReplicas}'=5 statefulset/web
+"""
+
+
+def web(*constraints, kind="StatefulSet", name="web", replicas=5, **more):
+    return workload(kind, "app=web", *constraints, meta={"name": name, "namespace": "shop"}, replicas=replicas, **more)
+
+
+def budget(allowed, **more):
+    spec = {"selector": {"matchLabels": {"app": "web"}}}
+    meta = {"name": "web", "namespace": "shop"}
+    found = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec}
+    return {**found, "status": {"disruptionsAllowed": allowed}, **more}
+
+
+@pytest.fixture
+def ask(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def ask(state, *arguments, objects=()):
+        (tmp_path / "snapshot.jsonl").write_bytes(snapshot(state, *objects))
+        return run("skew", "--fix", "--snapshot", "snapshot.jsonl", *(arguments or ("-n", "shop")))
+
+    return ask
+
+
+def test_the_page(ask):
+    objects = [web(ZONE, HOST), web(ZONE, name="other", selector="app=other"), budget(1)]
+    assert ask(UNEVEN, "statefulset/web", "-n", "shop", objects=objects) == (1, PAGE, "")
+
+
+def test_nothing_to_repair(ask):
+    even = "a: a0=2 | b: b0=2 | c: c0=1"
+    assert ask(even, objects=[web(ZONE)]) == (0, "no hard constraint above maxSkew in shop\n", NO_BUDGETS)
+    assert ask(even, "-A", objects=[web(ZONE)])[1] == "no hard constraint above maxSkew in any namespace\n"
+    assert ask(UNEVEN, objects=[web("zone soft 1 app=web")])[:2] == (0, "no hard constraint above maxSkew in shop\n")
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason"),
+    [
+        ([web(ZONE), budget(0)], "PodDisruptionBudgets do not allow the evictions now"),
+        (
+            [web(ZONE, replicas=6)],
+            "its running pods differ from its replicas: wait, or see evenspread explain --pending",
+        ),
+    ],
+)
+def test_why_there_is_no_plan(ask, objects, reason):
+    code, out, _ = ask(UNEVEN, objects=objects)
+    assert (code, out) == (1, f"StatefulSet shop/web: no evictions repair zone[0]: {reason}\n")
+
+
+def test_several_workloads_have_a_page_each(ask):
+    _, out, _ = ask(UNEVEN, objects=[web(ZONE), web(ZONE, name="web2")])
+    assert [line.split(":")[0] for line in out.splitlines() if line.endswith("possible")] == [
+        "StatefulSet shop/web",
+        "StatefulSet shop/web2",
+    ]
+
+
+def test_a_job_is_not_repaired(ask):
+    assert ask(UNEVEN, objects=[web(ZONE, kind="Job")])[:2] == (0, "no hard constraint above maxSkew in shop\n")
+
+
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_the_json(ask, allowed):
+    code, out, _ = ask(UNEVEN, "-n", "shop", "-o", "json", objects=[web(ZONE, HOST), budget(allowed)])
+    assert code == 1
+    [found] = json.loads(out)
+    schema = schemas.published()
+    jsonschema.validate(found, {**schema, "$ref": "#/$defs/skewFix"})
+    fix = found["fix"]
+    if not allowed:
+        message = "PodDisruptionBudgets do not allow the evictions now"
+        assert fix == {"evictions": [], "fewest": False, "reason": "budgets", "message": message}
+        return
+    commands = [command for step in fix["evictions"] for command in step["commands"]]
+    assert " &&\n".join(commands) in PAGE
+    assert {name: value for name, value in fix["evictions"][1].items() if name != "commands"} == {
+        "pod": "a1-0",
+        "node": "a1",
+        "from": {"topology.kubernetes.io/zone": "a", "kubernetes.io/hostname": "a1"},
+        "to": {"topology.kubernetes.io/zone": ["b", "c"], "kubernetes.io/hostname": ["b0", "c0"]},
+    }
+    assert (fix["fewest"], fix["reason"], fix["message"]) == (True, None, "")
+
+
+def live(api, *, allowed):
+    for name, zone in (("a", "a"), ("b", "b")):
+        labels = {"topology.kubernetes.io/zone": zone}
+        api.put(
+            "nodes",
+            name,
+            metadata={"labels": labels},
+            status={"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+        )
+    api.put("statefulsets", "web", "shop", spec=web(ZONE, replicas=2)["spec"])
+    for name in ("web-0", "web-1"):
+        api.put("pods", name, "shop", metadata={"labels": {"app": "web"}}, spec={"nodeName": "a"})
+    made = budget(allowed)
+    api.put("poddisruptionbudgets", "web", "shop", spec=made["spec"], status=made["status"])
+
+
+def test_a_live_cluster_and_its_options(run, tmp_path):
+    with FakeApi() as api:
+        live(api, allowed=1)
+        kubeconfig = api.kubeconfig(tmp_path)
+        _, out, _ = run("skew", "sts/web", "-n", "shop", "--fix", "--kubeconfig", kubeconfig)
+        assert f"kubectl create --kubeconfig {shlex.quote(str(kubeconfig))} --raw " in out
+        live(api, allowed=0)
+        _, out, _ = run("skew", "-A", "--fix", "--kubeconfig", kubeconfig)
+        assert out.endswith(": PodDisruptionBudgets do not allow the evictions now\n")
+        api.forbidden.add("poddisruptionbudgets")
+        _, out, err = run("skew", "-A", "--fix", "--kubeconfig", kubeconfig)
+        assert ": poddisruptionbudgets: 403 Forbidden: the API server may refuse an eviction\n" in err
+        assert "kubectl create " in out
+
+
+def test_a_budget_that_cannot_be_read_is_named(ask):
+    code, out, err = ask(UNEVEN, objects=[web(ZONE), budget(0, status={"disruptionsAllowed": "none"})])
+    assert err.startswith("snapshot snapshot.jsonl: note: PodDisruptionBudget shop/web: Expected `int")
+    assert (code, "kubectl create " in out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("web",), "'web' is no workload such as deployment/web"),
+        (("deploy/web", "-A"), "Deployment/web is in one namespace: remove -A"),
+        (("--fix", "--watch"), "--watch prints no evictions: remove --fix"),
+    ],
+)
+def test_options_that_do_not_go_together(run, arguments, message):
+    code, _, err = run("skew", *arguments)
+    assert (code, message in err) == (2, True)
+
+
+def test_one_workload_has_a_table(run, tmp_path):
+    (tmp_path / "s.jsonl").write_bytes(snapshot(UNEVEN, web(ZONE), web(ZONE, name="other")))
+    _, out, _ = run("skew", "statefulset/other", "-n", "shop", "--snapshot", str(tmp_path / "s.jsonl"))
+    assert [line.split()[1] for line in out.splitlines()[1:2]] == ["StatefulSet/other"]
+    assert out.endswith("\n1 of 1 constraint above maxSkew, 1 of them DoNotSchedule\n")
+    code, _, err = run("skew", "statefulset/none", "-n", "shop", "--snapshot", str(tmp_path / "s.jsonl"))
+    assert (code, err.endswith(": no StatefulSet shop/none\n")) == (3, True)

@@ -1,0 +1,73 @@
+"""The document of ``evenspread skew --fix``."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+from msgspec import Meta
+
+from webhook.answers.document import Document
+from webhook.answers.scanned import NamedWorkload
+from webhook.core.pods_to_remove.eviction_search import Eviction, NoPlan, RepairPlan
+
+REASONS: Mapping[NoPlan, str] = {
+    NoPlan.AFFINITY: "the pods' required affinity needs terminating pods, so the answer depends on timing",
+    NoPlan.BUDGETS: "PodDisruptionBudgets do not allow the evictions now",
+    NoPlan.CONTROLLER: "evenspread does not know how its controller replaces pods",
+    NoPlan.NO_SEQUENCE: "no sequence of evictions repairs it for every choice of the scheduler",
+    NoPlan.OTHER_PODS: "pods of other workloads cause the skew",
+    NoPlan.PENDING: "a replacement could stay Pending",
+    NoPlan.ROLLOUT: "its pods have several revisions: wait for the rollout",
+    NoPlan.UNDECIDED: "too many orders to check",
+    NoPlan.UNSETTLED: "its running pods differ from its replicas: wait, or see evenspread explain --pending",
+    NoPlan.VOLUMES: "its pods keep their volumes, which can bind them to nodes",
+}
+
+
+class _EvictionStep(Document, frozen=True, rename={"from_": "from"}):
+    """An eviction.
+
+    Attributes:
+        from_: By topology key, the domain of the evicted pod.
+        to: By topology key, the domains the scheduler can choose for the replacement.
+        commands: The eviction, and commands that wait for the replacement.
+    """
+
+    pod: str
+    node: str
+    from_: Mapping[str, str]
+    to: Mapping[str, tuple[str, ...]]
+    commands: tuple[str, ...]
+
+
+class _Repair(Document, frozen=True):
+    """The plan of a repair. Without a plan, ``evictions`` is empty and ``reason`` is not."""
+
+    evictions: tuple[_EvictionStep, ...]
+    fewest: Annotated[bool, Meta(description="Whether no plan with fewer evictions exists.")]
+    reason: NoPlan | None
+    message: str
+
+
+class RepairedWorkload(NamedWorkload, frozen=True):
+    """A workload with a hard constraint above maxSkew, and its repair."""
+
+    fix: _Repair
+
+
+def repair_document(
+    named: NamedWorkload, plan: RepairPlan, commands: Callable[[Eviction], tuple[str, ...]]
+) -> RepairedWorkload:
+    """Return the document of a plan. ``commands`` returns the commands of a step."""
+    steps = tuple(
+        _EvictionStep(pod=step.pod, node=step.node, from_=step.leaves, to=step.enters, commands=commands(step))
+        for step in plan.evictions
+    )
+    fix = _Repair(
+        evictions=steps,
+        fewest=plan.proven and plan.reason is None,
+        reason=plan.reason,
+        message="" if plan.reason is None else REASONS[plan.reason],
+    )
+    return RepairedWorkload(
+        namespace=named.namespace, kind=named.kind, api_version=named.api_version, name=named.name, fix=fix
+    )

@@ -1,0 +1,151 @@
+"""``evenspread skew --fix``: the evictions that repair each workload, as a page of commands and as JSON."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from shlex import quote
+
+import msgspec
+from msgspec import Raw, Struct
+
+from webhook.answers.repaired import REASONS, RepairedWorkload, repair_document
+from webhook.answers.scanned import NamedWorkload
+from webhook.cli.cluster_source import ClusterSource
+from webhook.cli.commands.skew.workloads import ScannedCluster, ScannedObject
+from webhook.cli.live_cluster import reading
+from webhook.cli.output.color import BOLD, GREEN, YELLOW, Paint
+from webhook.cli.output.layout import table_lines
+from webhook.cli.output.terminal import print_message
+from webhook.cluster.listing import list_objects
+from webhook.cluster.live import undecodable_line
+from webhook.cluster.resources import Resource
+from webhook.core.decoders import decoder_of
+from webhook.core.pods_to_remove.eviction_search import Eviction, RepairPlan
+from webhook.core.pods_to_remove.rebalancing import DisruptionBudget, repair_plan
+from webhook.core.scan.actual_skew import actual_skews, has_standing_pods, own_pods
+from webhook.core.scan.scan_context import next_pods
+from webhook.core.text import listed, one_line, plural, segment_of
+from webhook.snapshot.load import Item
+
+_BUDGETS = Resource(
+    kind="PodDisruptionBudget", name="poddisruptionbudgets", api_versions=("policy/v1",), required=False
+)
+_BUDGET = decoder_of(DisruptionBudget)
+_LONGEST_WAIT = "10m"  # longer than the grace period of most pods, and the pull of an image
+_MOST_DOMAINS = 3  # named of a step in the table
+_NAME = 60  # characters
+
+
+class Repair(Struct, frozen=True, kw_only=True):
+    """A workload with hard constraints above maxSkew.
+
+    Attributes:
+        constraints: The names of these constraints.
+        pods: The number of its pods.
+        plan: The evictions.
+    """
+
+    named: NamedWorkload
+    constraints: tuple[str, ...]
+    pods: int
+    plan: RepairPlan
+
+
+def is_budget(item: Item) -> bool:
+    """Whether the object is a PodDisruptionBudget."""
+    return item.of.kind == _BUDGETS.kind and item.of.api_version in _BUDGETS.api_versions
+
+
+def repairs(cluster: ScannedCluster) -> list[Repair]:
+    """Plan the repair of each workload with a hard constraint above maxSkew."""
+    budgets = _budgets(cluster.known)
+    return [repair for scanned in cluster.objects for repair in _repairs(scanned, cluster, budgets)]
+
+
+def _repairs(scanned: ScannedObject, cluster: ScannedCluster, budgets: Sequence[DisruptionBudget]) -> Iterator[Repair]:
+    workload, within = scanned.workload, cluster.within
+    if not has_standing_pods(workload, stand_in=scanned.stand_in):
+        return
+    own = own_pods(workload, within)
+    for next_pod in next_pods(workload, within):
+        above = [skew for skew in actual_skews(next_pod, own) if skew.hard and skew.above]
+        if above:
+            names = tuple(skew.name for skew in above)
+            running = next_pod.within.cluster.pods.count(next_pod.source.namespace, own) if own is not None else {}
+            plan = repair_plan(next_pod, own, budgets)
+            yield Repair(named=scanned.named, constraints=names, pods=sum(running.values()), plan=plan)
+
+
+def _budgets(known: ClusterSource) -> Sequence[DisruptionBudget]:
+    """Read the PodDisruptionBudgets. Prints a note if they are unknown: the API server still respects them."""
+    unknown = "" if any(map(is_budget, known.kept)) else "none in the snapshot"
+    budgets = [_read_budget(item.raw, known.source) for item in known.kept if is_budget(item)]
+    if known.server is not None:
+        with reading():
+            listing = list_objects(known.server, _BUDGETS, lambda raw, _: _read_budget(raw, known.source))
+        unknown, budgets = listing.refused, [*listing.values]
+    if unknown:
+        print_message(f"{known.source}: note: {_BUDGETS.name}: {unknown}: the API server may refuse an eviction")
+    return [budget for budget in budgets if budget is not None]
+
+
+def _read_budget(raw: Raw, source: str) -> DisruptionBudget | None:
+    try:
+        return _BUDGET.decode(raw)
+    except (msgspec.DecodeError, RecursionError) as error:
+        print_message(f"{source}: note: {undecodable_line(_BUDGETS.kind, raw, str(error))}")
+        return None
+
+
+def documents(found: Sequence[Repair], options: str) -> list[RepairedWorkload]:
+    """Return the repairs as JSON documents. ``options`` are kubectl's options for the cluster."""
+    return [repair_document(repair.named, repair.plan, partial(_commands, repair, options)) for repair in found]
+
+
+def _commands(repair: Repair, options: str, step: Eviction) -> tuple[str, ...]:
+    """Return the commands of a step: evict the pod, and wait until its replacement is ready.
+
+    kubectl has no command for a single eviction. ``kubectl delete`` ignores PodDisruptionBudgets. ``kubectl drain``
+    cordons the node first, and the scheduler would then choose another node.
+    """
+    named = repair.named
+    meta = {"name": step.pod, "namespace": named.namespace}
+    body = json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}, separators=(",", ":"))
+    path = f"/api/v1/namespaces/{named.namespace}/pods/{step.pod}/eviction"
+    wait = f"kubectl wait{options} -n {quote(named.namespace)} --timeout={_LONGEST_WAIT}"
+    workload = quote(f"{named.kind.lower()}/{named.name}")
+    return (
+        f"echo {quote(body)} | kubectl create{options} --raw {quote(path)} -f -",
+        f"{wait} --for=delete {quote(f'pod/{step.pod}')}",
+        f"{wait} --for=jsonpath='{{.status.readyReplicas}}'={repair.pods} {workload}",
+    )
+
+
+def page(found: Sequence[Repair], where: str, options: str, *, color: bool) -> Iterator[str]:
+    """Yield the lines of the page. ``where`` is a namespace, or empty for all namespaces."""
+    paint = Paint(color=color)
+    if not found:
+        yield paint(f"no hard constraint above maxSkew in {where or 'any namespace'}", GREEN) + "\n"
+    for number, repair in enumerate(found):
+        yield "\n" * bool(number)
+        title = one_line(f"{repair.named.kind} {repair.named.namespace}/{repair.named.name}", _NAME)
+        constraints, plan = ", ".join(repair.constraints), repair.plan
+        if plan.reason is not None:
+            yield paint(f"{title}: no evictions repair {constraints}: {REASONS[plan.reason]}", YELLOW) + "\n"
+            continue
+        fewest = ", the fewest possible" if plan.proven else ""
+        yield paint(f"{title}: {plural(len(plan.evictions), 'eviction')} repair {constraints}{fewest}", BOLD) + "\n\n"
+        rows = [("POD", "FROM", "TO"), *(_row(step) for step in plan.evictions)]
+        yield from (f"  {line}\n" for line in table_lines(rows))
+        yield "\nrun the commands in this order; evenspread runs none of them:\n\n"
+        commands = (command for step in plan.evictions for command in _commands(repair, options, step))
+        yield " &&\n".join(commands) + "\n"  # A refused eviction stops the rest.
+
+
+def _row(step: Eviction) -> tuple[str, ...]:
+    entered: Mapping[str, str] = {key: listed(names, _MOST_DOMAINS) for key, names in step.enters.items()}
+    texts = [
+        ", ".join(one_line(f"{segment_of(key)} {value}", _NAME) for key, value in domains.items())
+        for domains in (step.leaves, entered)
+    ]
+    return one_line(step.pod, _NAME), *texts
