@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cli.snapshots import node, running, snapshot, waiting
+from cli.snapshots import node, owned, running, snapshot, waiting
 from cluster.api import FakeApi
 from manifest import workload
 
@@ -290,18 +290,33 @@ class TestTheOrder:
 class TestUnknownPods:
     """A note instead of a forecast."""
 
-    def test_a_rollout_in_progress(self, answer):
-        pods = [pod("p", "a0", labels="pod-template-hash=1"), pod("q", "b0", labels="pod-template-hash=2")]
-        found, notes = answer("a: a0 | b: b0", "--replicas", "1", objects=[web(), *pods])
-        assert (found, notes) == (
-            None,
-            [f"Deployment shop/web: {NOTE}its pods have several revisions, so a rollout is in progress"],
-        )
+    @pytest.mark.parametrize(
+        ("hashes", "wanted"),
+        [
+            pytest.param(("1", "2"), {}, id="pods of two revisions"),
+            pytest.param(("1", "1"), {"web-1": 2, "web-2": 1}, id="the new ReplicaSet has no pod yet"),
+        ],
+    )
+    def test_a_rollout_in_progress(self, answer, hashes, wanted):
+        pods = [pod(on, on, labels=f"pod-template-hash={each}") for on, each in zip(("a0", "b0"), hashes, strict=True)]
+        sets = [owned("ReplicaSet", name, "Deployment/web", replicas=number) for name, number in wanted.items()]
+        found, notes = answer("a: a0 | b: b0", "--replicas", "1", objects=[web(), *pods, *sets])
+        assert (found, notes) == (None, [f"Deployment shop/web: {NOTE}a rollout is in progress"])
 
-    def test_one_revision(self, answer):
-        pods = [pod(name, on, labels="pod-template-hash=1") for name, on in (("p", "a0"), ("q", "b0"))]
-        found, notes = answer("a: a0 | b: b0", "--replicas", "1", objects=[web(), *pods])
-        assert (found["worstSkew"], notes) == (1, [])
+    @pytest.mark.parametrize(
+        ("hashes", "wanted"),
+        [
+            pytest.param(("1", "1"), {}, id="one revision"),
+            pytest.param(("1", "1"), {"web-1": 2, "web-0": 0}, id="an old ReplicaSet"),
+        ],
+    )
+    def test_no_rollout(self, answer, hashes, wanted):
+        """The pod without a revision belongs to no ReplicaSet."""
+        pods = [pod(on, on, labels=f"pod-template-hash={each}") for on, each in zip(("a0", "b0"), hashes, strict=True)]
+        sets = [owned("ReplicaSet", name, "Deployment/web", replicas=number) for name, number in wanted.items()]
+        found, notes = answer("a: a0 | b: b0=1", "--replicas", "1", objects=[web(), *pods, *sets])
+        assert found["workloads"] == {"Deployment shop/web": {"pods": 2, "replicas": 1}}
+        assert (found["constraints"][0]["today"], found["worstSkew"], notes) == ({"a": 1, "b": 2}, 2, [])
 
     def test_another_controller(self, answer):
         clones = {**web(), "apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet"}

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from webhook.core.api.selectors import Selector
 from webhook.core.context import Context
 from webhook.core.explain.explanation import Balance, balances_of
 from webhook.core.pods_to_create.next_pod import next_pod_of
@@ -16,8 +17,9 @@ from webhook.core.scheduler.cycle import Cycle
 from webhook.core.text import plural
 from webhook.core.what_if.sources import ReplicatedSource
 from webhook.core.workloads.kinds import JOB, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET
+from webhook.core.workloads.labels_at_creation import is_placeholder
 
-_ROLLOUT = "its pods have several revisions, so a rollout is in progress"
+_ROLLOUT = "a rollout is in progress"
 _NO_SELECTOR = "its pods are unknown"
 _OTHER_CONTROLLER = "its controller's choice of pods is unknown"
 
@@ -65,7 +67,7 @@ def _forecast(source: ReplicatedSource, known: Sequence[RunningPod], within: Con
     if source.own is None:
         stated = source.template.replicas or 1
         return WorkloadScaleIn(title=source.title, pods=stated, replicas=source.replicas, unknown=_NO_SELECTOR)
-    pods = [pod for pod in known if source.own.matches(pod.labels) and _is_active(pod, source.namespace, within)]
+    pods = _own_pods(source, source.own, [pod for pod in known if _is_active(pod, source.namespace, within)])
     removal = _removal(source, pods, within)
     if isinstance(removal, str):
         return WorkloadScaleIn(title=source.title, pods=len(pods), replicas=source.replicas, unknown=removal)
@@ -77,6 +79,22 @@ def _forecast(source: ReplicatedSource, known: Sequence[RunningPod], within: Con
         replicas=len(pods) - removal.number,
         constraints=tuple((balance, scale_in_of(balance.domains, removal, slots)) for balance in balances),
     )
+
+
+def _own_pods(source: ReplicatedSource, own: Selector, pods: Sequence[RunningPod]) -> Sequence[RunningPod]:
+    """Return the workload's pods. If some have a revision label, a pod without it belongs to no ReplicaSet."""
+    matching, traits = [pod for pod in pods if own.matches(pod.labels)], source.workload.traits
+    revised = [pod for pod in matching if traits.revision in pod.labels] if traits.in_replica_sets else []
+    return revised or matching
+
+
+def _is_rolling_out(source: ReplicatedSource, pods: Sequence[RunningPod], within: Context) -> bool:
+    """Whether pods have several revisions, or several ReplicaSets want pods."""
+    workload = source.workload
+    revisions = {pod.labels.get(workload.traits.revision or "") for pod in pods}
+    owned = within.cluster.owners.controlled(source.namespace, workload.kind, workload.meta.name)
+    wanted = [owner for owner in owned if owner.replicas and not is_placeholder(owner.meta.name)]
+    return len(revisions) > 1 or len(wanted) > 1
 
 
 def _is_active(pod: RunningPod, namespace: str, within: Context) -> bool:
@@ -97,8 +115,7 @@ def _removal(source: ReplicatedSource, pods: Sequence[RunningPod], within: Conte
     if workload.group_kind == JOB:
         return removal_of(job_groups(pods), number)
     if workload.traits.in_replica_sets:
-        revision = workload.traits.revision or ""
-        if len({pod.labels.get(revision) for pod in pods}) > 1:
+        if _is_rolling_out(source, pods, within):
             return _ROLLOUT
     elif workload.group_kind not in {REPLICA_SET, REPLICATION_CONTROLLER}:
         return _OTHER_CONTROLLER
