@@ -87,7 +87,8 @@ def parse_policy(
         text: The content of ``file``.
         file: Its path. The path of the scheduler configuration is relative to it.
         today: An ISO date, to find expired exemptions. By default, today in UTC.
-        read: Returns the text of another file, or None if only the replicas can read it. By default it reads the disk.
+        read: Returns the text of another file. None skips the file with a warning, for example a file mounted only in
+            the webhook's pods. By default it reads the disk.
 
     Raises:
         ConfigError: With all faults.

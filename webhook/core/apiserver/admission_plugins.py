@@ -74,7 +74,8 @@ def as_created(pod: Pod, version: KubernetesVersion, facts: AdmissionFacts | Non
 def apply_plugins(pod: Pod, facts: AdmissionFacts) -> Pod:
     """Apply the mutating admission plugins to a pod.
 
-    The pod must have kube-apiserver's defaults. A field stays unchanged even if kube-apiserver would refuse its value.
+    The pod must have kube-apiserver's defaults. Nothing is refused here, see `plugin_refusals`. In a conflict, the
+    class sets priority, preemption policy and overhead, but the pod's own nodeSelector wins.
 
     Source: plugin/pkg/admission limitranger/admission.go ``Admit``, and ``Admit`` of priority, defaulttolerationseconds
         and runtimeclass.

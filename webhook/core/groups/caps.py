@@ -42,7 +42,7 @@ class Cap(Struct, frozen=True, kw_only=True):
     enforced: bool = True
 
     def most(self, pods: int) -> int:
-        """The most pods in a domain, for a group of ``pods`` pods."""
+        """The cap in pods of a domain, for a group of ``pods`` pods."""
         amount = self.amount * pods if self.of_pods else self.amount
         return ceil(amount) - 1 if self.strict else floor(amount)
 

@@ -72,7 +72,10 @@ def group_capacity(inputs: PlanInput) -> GroupCapacity:
 
 
 def _unlabelled(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> frozenset[str]:
-    """Return the keys missing on a usable node. Full, cordoned and unready nodes count: they can take pods later."""
+    """Return the topology keys missing on some possible node of a shard: hostname, the zone key, both or none.
+
+    Full, cordoned and unready nodes count: they can take pods later.
+    """
     view, open_ = index.nodes.view(), 0
     lacking = {key: view.live & ~view.column(key).present for key in (HOSTNAME, group.zone_key)}
     for shard in shards if any(lacking.values()) else ():

@@ -40,8 +40,8 @@ class Owner(Struct, frozen=True, kw_only=True, gc=False):
         replicas: The desired pods. None if the kind has no such field, or it is not set. For a Job, the pods that run
             at the same time.
         selector: Selects its pods.
-        templates: Its pod templates. None for Jobs, for custom resources with a broken template, and for ReplicaSets
-            of a controller, which keep current and old templates.
+        templates: Its pod templates. None for Jobs, and for custom resources with a broken template. None for a
+            ReplicaSet with a controller too: it may be an old revision, and only the controller's template counts.
         spec: The fields for `read_workload`, as JSON, for a Deployment, a StatefulSet, or a ReplicaSet without a
             controller. Empty for others, and for an oversized spec.
     """

@@ -306,9 +306,9 @@ class _Batches(Struct, frozen=True):
 def _most_on_one(
     together: _Batches, nodes: GameNodes, node_limits: Sequence[NodeLimits], limits: Sequence[Sequence[SpreadLimit]]
 ) -> Pods:
-    """Return the most pods of each batch on one node, by all limits except resources.
+    """Return the most pods of each batch on one node, under all limits except resources.
 
-    Resources then limit only nodes too small for these pods.
+    `_resources` then adds limits only for nodes too small for all these pods.
     """
     most_on_one = []
     for number, (batch, open_) in enumerate(zip(together.batches, nodes.open, strict=True)):

@@ -47,7 +47,7 @@ class _Sums(dict[int, int]):
 
 
 class _GridKey(Struct, frozen=True):
-    """A spread constraint over domains of several nodes.
+    """The rows or the columns of a grid: a spread constraint over domains of several nodes.
 
     Attributes:
         base: The pods at the start in each domain with a usable node.
@@ -185,7 +185,7 @@ class Grid:
 
     @cached_property
     def crossed(self) -> Counter[int]:
-        """The number of cells in each column."""
+        """The number of cells with hosts, by column."""
         return Counter(column for _, column in self._hosts)
 
     def _minima_of_hosts(self) -> dict[int, _Cells]:

@@ -217,8 +217,8 @@ def _sources(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> list[Counts
 def _pooling(nodes: GameNodes, node_limits: Sequence[NodeLimits]) -> dict[Pods, list[NodeLimits]] | None:
     """Return the node limits by the set of pod classes sharing them.
 
-    None if the nodes cannot be pooled: they differ in more than these limits, or the distribution of pods over the
-    nodes matters.
+    None if the nodes cannot be treated as one pool: they differ in more than these limits, or the distribution of pods
+    over the nodes matters.
     """
     if nodes.by_node or nodes.singled or _is_over_full(nodes, node_limits):
         return None

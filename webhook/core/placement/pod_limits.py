@@ -73,7 +73,7 @@ class SpreadLimit(NamedTuple):
 class AntiAffinityLimit(NamedTuple):
     """Forbids pods of a class in domains of ``key`` that already have matching pods.
 
-    Pods with a non-zero weight in ``weights`` match.
+    In ``weights``, a class has 1 if its pods match, else 0.
     """
 
     key: int
@@ -83,12 +83,12 @@ class AntiAffinityLimit(NamedTuple):
 class AffinityLimit(Struct, frozen=True):
     """A pod class's required pod affinity, one topology key per term.
 
-    A domain of each key admits pods of the class only if the domain has a pod of non-zero weight. The first pod may go
-    anywhere if it matches its own terms.
+    A node admits pods of the class only if its domain of every key has a matching pod. The first pod may go anywhere if
+    it matches its own terms.
 
     Attributes:
         keys: The numbers of the topology keys.
-        weights: By pod class, 0 for pods that do not match.
+        weights: By pod class, 1 if its pods match all terms, else 0.
         base: By key, the domains with a matching pod at the start.
         matches_itself: Whether the class's pods match their own affinity terms.
     """

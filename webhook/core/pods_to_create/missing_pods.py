@@ -44,7 +44,7 @@ class MissingPods(Struct, frozen=True, kw_only=True):
         staying: The number of the workload's pods that keep their nodes.
         names: The pods' names by batch. Empty if the controller chooses random names.
         rollout: The limits of a rolling update. None without one.
-        unknown: The fact needed to know the pods. Empty if the pods are known.
+        unknown: The unknown fact or exceeded limit, in words. Empty if the pods are known.
     """
 
     index: ReadOnlyIndex

@@ -68,7 +68,7 @@ class RevisionKeys(StrEnum):
 
 
 class FallbackMode(StrEnum):
-    """Field ``defaults.fallback``: the pods with hard constraints that may become soft."""
+    """Field ``defaults.fallback``: which pods' hard constraints may become soft."""
 
     OFF = "off"
     ANNOTATION = "annotation"  # pods with the annotation evenspread.io/fallback

@@ -1,6 +1,6 @@
 """Write the stored plan of a SpreadGroup into pod templates, on the mutating route.
 
-    template -> groups that select it -> the stored plan's fields -> patch of the template with a record
+    template -> its groups -> fields of the stored plan -> patch, with the annotation evenspread.io/injected
 
 A changed template restarts the pods. The plan is therefore only written by requests that create the object or change
 its template. Pods get the plan from their template, never by their own patch.
@@ -48,7 +48,10 @@ def takes_plans(request: AdmissionRequest) -> bool:
 
 
 def deliver_plan(request: AdmissionRequest, context: Context) -> Decision:
-    """Answer a request accepted by `takes_plans`. The answer never denies."""
+    """Patch the stored plan of a workload's SpreadGroup into its pod template. Never denies.
+
+    ``request`` must pass `takes_plans`. A decision without a patch has a reason.
+    """
     workload, index = _read(request.object, request), context.index
     if workload is None or index is None:
         return Decision(reason="unreadable" if workload is None else "cluster-unknown")

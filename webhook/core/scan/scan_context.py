@@ -1,4 +1,4 @@
-"""The shared facts of a scan, the objects to scan, and each workload's next pods."""
+"""The inputs of a scan: facts shared by all workloads, the objects to scan, and each workload's next pods."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple

@@ -54,13 +54,14 @@ class Traits(Struct, frozen=True, kw_only=True):
     """The properties of a workload kind. The defaults are those of an unknown kind.
 
     Attributes:
-        layout: The paths of its fields. Built-in kinds are decoded as `built_in_objects` and use only the paths.
+        layout: The paths of its fields. Built-in kinds are decoded as `built_in_objects` instead. Only their paths of
+            template and replicas are used.
         short: kubectl's abbreviation.
         built_in: kube-apiserver validates the templates.
         reviewed: The webhook reviews its objects. Kinds made by another reviewed kind need no review.
         selects: Has a selector for the labels of its template.
-        selecting: kube-scheduler's default constraints of its pods use its selector. For a pod without its owner, they
-            use another selector.
+        selecting: kube-scheduler's default constraints select its pods by its own selector and those of Services. Pods
+            of other kinds are selected only by Services.
         in_replica_sets: Its pods belong to ReplicaSets, each with its own revision.
         revision: The label with the revision of the template. Empty for none, None for unknown.
         added: Labels of its pods missing from the template. A final "/" marks a prefix. None for unknown.

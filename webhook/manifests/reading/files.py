@@ -203,7 +203,10 @@ def _read(path: str, *, given: bool) -> File | InputFault:
 
 
 def most_unpacked(packed: int) -> int:
-    """How many bytes a gzip file of this size may have. Snapshots of clusters unpack to 13 to 16 times their size."""
+    """Return the limit for the unpacked size of a gzip file, in bytes.
+
+    ``packed`` is the size of the gzip file in bytes. Snapshots of clusters unpack to 13 to 16 times their size.
+    """
     return min(_MAX_INPUT_BYTES, 2**25 + 40 * packed)
 
 

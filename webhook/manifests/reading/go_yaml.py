@@ -131,7 +131,7 @@ class _Anchor:
 
 
 class _Key(Enum):
-    """The expected YAML event in an open sequence or mapping without a current key."""
+    """The position in an open sequence or mapping, if no ordinary key waits for its value."""
 
     ITEM = 0  # in a sequence
     NEXT = 1  # in a mapping, before a key
@@ -141,8 +141,7 @@ class _Key(Enum):
 class _OpenNode:
     """An unfinished YAML mapping or sequence.
 
-    ``key`` is the mapping key with the value to be read next. Without such a key, it is the kind of the next YAML event
-    (`_Key`).
+    ``key`` is the current key of a mapping: its value is read next. Without a current key, it is the position (`_Key`).
     """
 
     __slots__ = ("anchor", "decoded", "flow", "key", "merged", "size", "value")

@@ -5,9 +5,9 @@ the table has free entries, every connection is accepted, up to half of the tabl
 connection replaces the oldest idle connection of the largest source. Connections without a valid request are replaced
 first.
 
-Sources with a valid request and unknown sources are two groups. Connections of unknown sources are replaced until they
-use only an eighth of the table. This eighth stays reserved for unknown sources. So many unknown sources cannot shut out
-kube-apiserver. A new kube-apiserver, at first an unknown source, can always connect.
+Sources with a valid request are known, all others unknown. A full table first replaces connections of unknown sources,
+down to an eighth of the table. This eighth is reserved for unknown sources. A flood of unknown sources therefore cannot
+shut out kube-apiserver, and a new kube-apiserver, unknown at first, can still connect.
 
 Body memory follows the same rule, in bytes instead of connections.
 """

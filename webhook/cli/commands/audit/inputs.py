@@ -89,9 +89,10 @@ def cluster_inputs(
 def _split(files: Iterator[File | InputFault]) -> Iterator[tuple[str, Content]]:
     """Yield the name and the files of each cluster.
 
-    With two or more snapshots, each file is a cluster of its own. So is each file if the input is a snapshot and
-    unreadable files. Otherwise all files are one cluster, with an empty name. Only a few clusters are in memory at
-    once, apart from their results.
+    Each file is a separate cluster in two cases: there are two or more snapshots, or there is one snapshot and all
+    other files are unreadable. Otherwise all files are one cluster, with an empty name.
+
+    Files are read one by one, so only a few clusters are in memory at once.
     """
     first, snapshots, parts = list[File | InputFault](), 0, False
     for file in files:

@@ -37,11 +37,15 @@ def ends_on_hosts(
 ) -> PossibleEnds | None:
     """Return the possible final pod counts under one zone and one host constraint.
 
-    Some of these counts may be unreachable. The proof tries one global minimum over hosts after the other, in ascending
-    order. After the last placed pod, every zone has one of two properties. Either each of its hosts is full or maxSkew
-    above the minimum over hosts. Or the zone is maxSkew above the minimum over zones. The zone with the fewest pods has
-    the first property, so the minimum over hosts determines the pods of each zone. The next minimum is reachable only
-    if zones can take all pods up to it.
+    Some of these counts may be unreachable. The proof tries every global minimum over hosts, in ascending order. When
+    no further pod can be placed, each zone is closed for one of two reasons:
+
+    1. Every host of the zone is full, or maxSkew above the minimum over hosts.
+    2. The zone is maxSkew above the minimum over zones.
+
+    The zone with the fewest pods is closed for reason 1. Its number of pods thus follows from the minimum over hosts,
+    and limits every other zone. The next minimum is reachable only if every zone can take enough pods to lift its
+    hosts to it.
 
     Args:
         zones: The eligible zones. A zone without hosts takes no pod.

@@ -1,6 +1,6 @@
 """Report domains with more pods of a SpreadGroup than its cap allows.
 
-Domains that missing pods can fill beyond the cap are reported too.
+Domains are also reported if unplaced pods can break the cap there. Unplaced pods are Pending or not yet created.
 """
 
 from collections import Counter
