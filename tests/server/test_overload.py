@@ -95,7 +95,7 @@ TOO_LONG = """\
 Deployment shop/web: a review of more than 7 MiB: too large for selector-not-self to check; make the object smaller
   1 selector-not-self  spec
     a review of more than 7 MiB: the rule is on deny and cannot check so many, so the object is denied
-    fix: remove what you do not need, or ask your evenspread operator to exempt the object or set tooLarge: allow
+    fix: remove what you do not need, or ask the admins of evenspread to exempt the object or set tooLarge: allow
   check before pushing: kubectl evenspread check -f FILE"""
 
 

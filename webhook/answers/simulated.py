@@ -399,7 +399,7 @@ def doubt(joint: JointVerdict) -> str:
         return f"{searched}, the limit (--states)"
     stuck, orders = round((simulation.stuck or 0) * simulation.sampled), plural(simulation.sampled, "sampled order")
     tried = f"{stuck:,} of {orders} left pods Pending" if stuck else f"none of {orders} got stuck, which proves nothing"
-    return f"{searched}, but not all: raise --states to search more; {tried}"
+    return f"{searched}, but more exist: raise --states; {tried}"
 
 
 def not_evaluated(answer: SimulationAnswer) -> tuple[str, ...]:

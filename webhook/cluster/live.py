@@ -22,7 +22,7 @@ _Kept = TypeVar("_Kept")
 _LOST: Mapping[str, str] = {
     "nodes": "rules about nodes and domains are not evaluated",
     "pods": "rules about running pods are not evaluated",
-    "namespaces": "the ceiling and overrides ignore namespace labels",
+    "namespaces": "ceilings, exemptions and defaults.overrides are evaluated as if namespaces had no labels",
     "services": "defaults get no selectors from Services",
     "horizontalpodautoscalers": "rules use the workload's replicas, not the autoscaler's maximum",
 }

@@ -314,7 +314,8 @@ class TestThePage:
         _, out, _ = ask("z1: a=1", "pod/new", "-n", "shop", "-o", "json", objects=[red, new], version=version)
         note = (
             "podAntiAffinity[0] matches pods of every namespace: Kubernetes 1.34 to 1.36 ignores a namespaceSelector"
-            " that would match a namespace without labels; 1.33 and 1.37 only match pods of the selected namespaces"
+            " that would match a namespace without labels; list the namespaces instead (other releases match only the"
+            " selected ones)"
         )
         answer = json.loads(out)
         assert answer["notes"] == [note] * told

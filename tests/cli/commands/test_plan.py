@@ -582,7 +582,7 @@ def test_volumes_pin_their_shard(answer):
         pytest.param(
             [group(2, caps=[{"topologyKey": ZONE, "atMost": 2}])],
             "a: a0 | b: b0 | c: c0",
-            "no order gets stuck or breaks a cap",
+            "every order places all pods and keeps the caps",
             id="naive fields that are right",
         ),
     ],

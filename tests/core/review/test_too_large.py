@@ -39,7 +39,7 @@ DENIAL = f"""\
 Deployment shop/web: {COUNTED}: too large for {WIDE} to check; make the object smaller
   1 {WIDE}  spec.template.spec
     {COUNTED}: the rule is on deny and cannot check so many against the cluster, so the object is denied
-    fix: remove what you do not need, or ask your evenspread operator to exempt the object or set tooLarge: allow
+    fix: remove what you do not need, or ask the admins of evenspread to exempt the object or set tooLarge: allow
   check before pushing: kubectl evenspread check -f FILE"""
 
 BROKEN = f"""\
@@ -235,7 +235,7 @@ IMMENSE = f"""\
 Deployment shop/web: {TOO_MANY_CONSTRAINTS}: too large for {NULL} to check; make the object smaller
   1 {NULL}  spec.template.spec
     {TOO_MANY_CONSTRAINTS}: the rule is on deny and cannot check so many, so the object is denied
-    fix: remove what you do not need, or ask your evenspread operator to exempt the object or set tooLarge: allow
+    fix: remove what you do not need, or ask the admins of evenspread to exempt the object or set tooLarge: allow
   check before pushing: kubectl evenspread check -f FILE"""
 
 

@@ -225,7 +225,7 @@ def index():
     for rule in RULES:
         needs = "the object (kube-apiserver's own error)" if rule.id in API_RULES else "the object"
         needs = "a cluster" if rule.id in NEED_CLUSTER else needs
-        needs = "the object, on the command line" if rule.id in OFFLINE else needs
+        needs = "the object (only on the command line)" if rule.id in OFFLINE else needs
         needs = "a cluster for most findings" if rule in (CONFLICTS, TOO_WIDE) else needs
         rows.append(f"| [{rule.id}]({rule.id}.md) | {severity(rule)} | {default_mode(rule)} | {needs} |")
     return INDEX + "\n".join(rows) + "\n"

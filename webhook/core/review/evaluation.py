@@ -154,8 +154,8 @@ def _unanswered(missed: NotEvaluated, path: str) -> Finding:
         summary, remedy = f"{missed.rule} failed on this object because of a bug in evenspread", "report the bug"
         detail = "the rule is on deny and its answer is unknown, so the object is denied"
         fix = (
-            "ask your evenspread operator to report the error in the log; until the fix, they can exempt the object or "
-            "set tooLarge: allow"
+            "ask the admins of evenspread to report the error to its project (it is in the webhook's log); until it is "
+            "fixed, they can exempt the object or set tooLarge: allow"
         )
     elif kind in OVERLOADED:
         summary, remedy = why, "make the object smaller, or try again"
@@ -165,6 +165,6 @@ def _unanswered(missed: NotEvaluated, path: str) -> Finding:
         summary, remedy = f"{why}: too large for {missed.rule} to check", "make the object smaller"
         where = "" if kind is Missing.IMMENSE else " against the cluster"
         detail = f"{why}: the rule is on deny and cannot check so many{where}, so the object is denied"
-        fix = "remove what you do not need, or ask your evenspread operator to exempt the object or set tooLarge: allow"
+        fix = "remove what you do not need, or ask the admins of evenspread to exempt the object or set tooLarge: allow"
     key = SIZE_KEY if missed.fault is None else FAULT_KEY
     return Finding(rule=missed.rule, path=path, summary=summary, remedy=remedy, detail=detail, fix=fix, key=key)

@@ -209,7 +209,7 @@ def _notes(pod: Pod, within: Context) -> tuple[str, ...]:
         notes.append("the pod is being deleted: the scheduler ignores it")
     notes += [
         f"{term} matches pods of every namespace: Kubernetes 1.34 to 1.36 ignores a namespaceSelector that would match"
-        " a namespace without labels; 1.33 and 1.37 only match pods of the selected namespaces"
+        " a namespace without labels; list the namespaces instead (other releases match only the selected ones)"
         for term in widened_terms(pod, within.version)
     ]
     return tuple(notes)

@@ -563,7 +563,7 @@ def test_the_page_has_a_line_why_and_what_to_do(api, run, tmp_path, doctor):
     assert lines[0] == "ok       Kubernetes          API server: v1.37.1"
     where = "ValidatingWebhookConfiguration evenspread, validate.evenspread.io"
     place = lines.index(f"problem  timeout             {where}: timeoutSeconds is 30")
-    assert lines[place + 1].strip().startswith("Writes wait timeoutSeconds")
+    assert lines[place + 1].strip().startswith("If the webhook does not answer, each write waits")
     assert lines[place + 2].strip() == f"$ {HELM} --set webhook.timeoutSeconds=2 --force-conflicts"
     assert lines[-1] == "15 ok, 1 problem, 1 unknown: writes are reviewed"
 

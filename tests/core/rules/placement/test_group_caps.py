@@ -90,7 +90,7 @@ BROKEN = ["SpreadGroup cache: zone a has 3 pods, but the cap is 2"]
         pytest.param(
             "a: n1 | b: n2",
             redis(replicas=80),
-            ["not evaluated: unknown: 80 missing pods are too many to place one by one"],
+            ["not evaluated: unknown: 80 unplaced pods are too many to place one by one"],
             id="more than are placed",
         ),
     ],
@@ -293,8 +293,8 @@ def test_pods_that_other_workloads_lack(text, made, others, expected):
 @pytest.mark.parametrize(
     ("text", "lacked"),
     [
-        pytest.param(LATER, " and 1 missing pod of other workloads", id="one"),
-        pytest.param("a: n1 | b: n2", " and 2 missing pods of other workloads", id="two"),
+        pytest.param(LATER, " and 1 unplaced pod of other workloads", id="one"),
+        pytest.param("a: n1 | b: n2", " and 2 unplaced pods of other workloads", id="two"),
         pytest.param("a: n1=2,2 | b: n2", "", id="none before its own"),
     ],
 )
@@ -343,7 +343,7 @@ def test_more_pods_of_others_than_are_placed(most, lack, told):
     found = town("a: n1 | b: n2", written(caps=({"topologyKey": ZONE, "atMost": most},)))
     for shard, pods in enumerate(lack, start=1):
         found.apply("ADDED", declared(shard=str(shard), replicas=pods))
-    why = f"unknown: {told} missing pods of other workloads are too many to place one by one"
+    why = f"unknown: {told} unplaced pods of other workloads are too many to place one by one"
     assert said(RULE, redis(replicas=10), index=found) == [f"not evaluated: {why}"]
 
 

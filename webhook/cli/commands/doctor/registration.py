@@ -9,7 +9,8 @@ from webhook.core.api.well_known import NAMESPACE_NAME
 from webhook.core.text import together
 
 _SYSTEM = ("kube-system", "kube-public", "kube-node-lease")
-_MAX_TIMEOUT_SECONDS = 5  # the chart sets 2; all webhooks of a write share the API server's 34 s
+_MAX_TIMEOUT_SECONDS = 5  # The chart sets 2.
+_WRITE_SECONDS = 34  # Source: apiserver pkg/endpoints/handlers/rest.go ``requestTimeoutUpperBound``.
 _VALIDATING, _MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
 # Expected field managers with operation Update: installers, CA injectors and evenspread itself.
 _INSTALLERS: tuple[str, ...] = (
@@ -70,8 +71,8 @@ def _webhook(facts: InstallationFacts, where: str, webhook: Object) -> Iterator[
             "timeout",
             where,
             f"timeoutSeconds is {seconds}",
-            "Writes wait timeoutSeconds if the webhook does not answer. "
-            "All webhooks of a write share the API server's 34 s",
+            "If the webhook does not answer, each write waits for timeoutSeconds. "
+            f"All webhooks of a write together have at most {_WRITE_SECONDS} s, the API server's limit for a write",
             helm_upgrade(facts, "--set webhook.timeoutSeconds=2", "--force-conflicts"),
         )
     if included := _included(facts, webhook):

@@ -105,7 +105,7 @@ def _present_fields(answer: PlanAnswer, paint: Paint) -> Iterator[str]:
         yield from wrapped(text, paint, RED, indent="  ")
         yield from _steps(answer, answer.named(worst.steps))
     if not outlook.gets_stuck and not answer.broken:
-        text = "no order gets stuck or breaks a cap"
+        text = "every order places all pods and keeps the caps"
         if not outlook.exact:
             text = "no stuck pod or broken cap in hundreds of orders"
         yield from wrapped(text, paint, GREEN, indent="  ")

@@ -139,7 +139,9 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     default=True,
     help="Create webhook configurations in the cluster of --kubeconfig.",
 )
-@click.option("--advertise", metavar="HOST", help="Address of this machine for the API server of --kubeconfig.")
+@click.option(
+    "--advertise", metavar="HOST", help="Address at which the API server of --kubeconfig reaches this machine."
+)
 @click.option("--yes", is_flag=True, help="Register without confirmation.")
 def webhook(**given: object) -> None:
     """Run the webhook. It answers AdmissionReviews on /validate and /mutate, over TLS.

@@ -147,15 +147,15 @@ def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
         return
     said = " and ".join(_SPREAD_KEYS[key] for key in missing)
     places = " and ".join(_PLACES[key] for key in missing)
-    short = said if len(missing) == 1 else "both"
-    constraints = f"{said} constraint{'' if len(missing) == 1 else 's'}"
+    add = f"add a {said} constraint" if len(missing) == 1 else f"add {said} constraints"
+    lost = f"default spreading across {places}" if len(missing) == 1 else "all default spreading"
     fix = _given_back(template, missing, subject)
     yield Finding(
         rule=DEFAULTS_LOST.id,
         path=f"{template.path}spec.topologySpreadConstraints",
         summary=f"declaring a constraint turns off the scheduler's default spreading across {places}",
-        remedy=f"add {'a ' if len(missing) == 1 else ''}{constraints} with ScheduleAnyway",
-        warning=f"the pods lose the default spreading across {places}; add {short} with ScheduleAnyway",
+        remedy=f"{add} with ScheduleAnyway",
+        warning=f"pods lose {lost}; {add} with ScheduleAnyway",
         detail=f"no constraint uses {said}, and the scheduler applies its defaults (ScheduleAnyway, {_SYSTEM_SKEWS})"
         " only to pods without constraints",
         **fix.fields,

@@ -1,6 +1,6 @@
 """Report domains with more pods of a SpreadGroup than its cap allows.
 
-Domains are also reported if unplaced pods can break the cap there. Unplaced pods are Pending or not yet created.
+Domains are also reported if missing pods (Pending, or not yet created) can break the cap there.
 """
 
 from collections import Counter
@@ -144,7 +144,7 @@ GROUP_CAP = Rule(
         "A [SpreadGroup](../groups.md) caps the pods of several workloads in one zone or on one node. Its plan is "
         "a set of fields with which the scheduler keeps the caps. Pods can break a cap in these cases: they are "
         "older than the plan, they lack its fields, or you scaled in.\n\n"
-        "evenspread computes the most pods that a domain can get. It tries two orders: the missing pods of your "
+        "evenspread computes the most pods that a domain can get. It tries two orders: the unplaced pods of your "
         "workload alone, and after those of the other workloads. Nodes without the label count as one domain."
     ),
     ask=evaluate,
@@ -265,7 +265,7 @@ def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
     """
     before = min(most - held, sum(one.pods for each in others for one in each.batches))
     if before > _MOST_PLACED:
-        yield Reason(f"unknown: {before} missing pods of other workloads are too many to place one by one")
+        yield Reason(f"unknown: {before} unplaced pods of other workloads are too many to place one by one")
     elif game := _game_in(nodes, missing, _following(missing.batches, others), subject):
         before, own = _after_others(game, len(missing.batches), most - held)
         unplanned = tuple(sorted(each.unplanned for each in others if each.unplanned))
@@ -341,7 +341,7 @@ def _own_missing_pods(template: Template, subject: Subject, index: ReadOnlyIndex
         return Reason(f"unknown: {found.unknown}") if found.unknown else None
     pods = sum(each.pods for each in found.batches)
     if pods > _MOST_PLACED:
-        return Reason(f"unknown: {plural(pods, 'missing pod')} are too many to place one by one")
+        return Reason(f"unknown: {plural(pods, 'unplaced pod')} are too many to place one by one")
     return found
 
 
@@ -361,7 +361,7 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
     take = f"{remedy}{too}: kubectl evenspread plan -n {group.namespace} --group {group.name} -o patch"
     again = f"then delete {excess} of the pods there, because Kubernetes never moves a running pod"
     counted = "" if cap.selector is None else " that the cap selects"
-    of_others = f" and {plural(full.of_others, 'missing pod')} of other workloads" if full.of_others else ""
+    of_others = f" and {plural(full.of_others, 'unplaced pod')} of other workloads" if full.of_others else ""
     return Finding(
         rule=GROUP_CAP.id,
         path=f"{template.path}spec.topologySpreadConstraints",
