@@ -183,6 +183,7 @@ ONLY_AUDITED = {
     "spread-without-effect",
     "constraints-differ-in-group",
     "minimum-below-domains",
+    "scale-in-skew",
 }
 
 

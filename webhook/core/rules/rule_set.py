@@ -57,6 +57,7 @@ RULES: tuple[Rule, ...] = (
     differing_constraints.DIFFER,
     autoscalers.AUTOSCALER,
     replica_range.MINIMUM,
+    replica_range.SCALE_IN,
     effect.SPREAD_REQUIRED,
     pod_fits.DO_NOT_FIT,
     getting_stuck.STUCK,
@@ -81,7 +82,7 @@ OF_PODS_WITHOUT_NODES = frozenset(
     )
 )
 # Nearly every workload with constraints has such a finding, so a command reports the rule once.
-ONCE_PER_RUN = frozenset({effect.DEFAULTS_LOST.id})
+ONCE_PER_RUN = frozenset({effect.DEFAULTS_LOST.id, replica_range.SCALE_IN.id})
 # Rules about the number of pods. A change of the number starts no rollout.
 OF_REPLICAS = frozenset(rule.id for rule in RULES if isinstance(rule, PlacementRule)) - {getting_stuck.ROLLOUT_STUCK.id}
 

@@ -1,20 +1,27 @@
-"""Fewest replicas that leave zones empty."""
+"""Replicas that leave zones empty or uneven: at the minimum, and after a scale-in."""
 
 from functools import partial
+from itertools import combinations
 
 import pytest
-from build import autoscaler, cluster
+from build import autoscaler, cluster, namespace, selector
 from manifest import DENY, RECENT, examined, findings_of, said, told, web
+from msgspec.structs import replace
 
+from webhook.core.api.selectors import valid_selector
 from webhook.core.context import Context
-from webhook.core.policy.policy import Mode
+from webhook.core.policy.options import ScaleIn
+from webhook.core.policy.policy import Mode, NamespaceMatch, NamespaceSettings
 from webhook.core.review.examination import examine
+from webhook.core.rules.cluster.replica_range import worst_scale_in
 from webhook.core.rules.rule_set import BY_ID
 
-MINIMUM = "minimum-below-domains"
+MINIMUM, SCALE_IN = "minimum-below-domains", "scale-in-skew"
 THREE = "a: n1 n2 | b: n3 | c: n4"
 SEVEN = " | ".join(f"z{number}: n{number}" for number in range(7))
 ZONE = "zone hard 1 app=web"
+RED = NamespaceMatch(namespace_selector=valid_selector(selector("team=red")))
+TEAM = NamespaceSettings(match=RED, scale_in=ScaleIn.GUARD)
 
 
 def scaled(nodes, least=None, most=None, target="Deployment/web", **more):
@@ -29,7 +36,7 @@ def found(rule, manifest, *args, **more):
     return told(rule, manifest, scaled(*args, **more))
 
 
-below = partial(found, MINIMUM)
+below, uneven = partial(found, MINIMUM), partial(found, SCALE_IN)
 
 
 @pytest.mark.parametrize(
@@ -143,13 +150,109 @@ def test_a_finding_about_the_minimum():
 
 
 @pytest.mark.parametrize(
+    ("constraint", "least", "most", "expected"),
+    [
+        pytest.param(ZONE, 3, 9, "from 9 to 3 replicas, scale-in can leave 3/0/0", id="all of one zone stay"),
+        pytest.param("zone soft 1 app=web", 3, 9, "from 9 to 3 replicas, scale-in can leave 3/0/0", id="soft"),
+        pytest.param(ZONE, 1, 9, "from 9 to 3 replicas, scale-in can leave 3/0/0", id="fewer would be more even"),
+        pytest.param(ZONE, 0, 9, "from 9 to 3 replicas, scale-in can leave 3/0/0", id="to zero"),
+        pytest.param(ZONE, 5, 10, "from 10 to 5 replicas, scale-in can leave 4/1/0", id="one zone has more at first"),
+        pytest.param(ZONE, 7, 9, "from 9 to 7 replicas, scale-in can leave 3/3/1", id="two pods from the same zone"),
+        pytest.param(ZONE, 8, 9, None, id="one pod less"),
+        pytest.param(ZONE, 9, 9, None, id="no range"),
+        pytest.param(ZONE, 1, 3, None, id="at most one in each zone"),
+        pytest.param("zone hard 3 app=web", 2, 9, None, id="maxSkew allows all of it"),
+        pytest.param(
+            "zone hard 3 app=web", 3, 9, "from 9 to 3 replicas, scale-in can leave 3/0/0", id="a zone without a pod"
+        ),
+        pytest.param("hostname hard 1 app=web", 3, 9, None, id="nodes come and go"),
+        pytest.param(f"{ZONE} minDomains:3", 3, 9, "from 9 to 3 replicas, scale-in can leave 3/0/0", id="minDomains"),
+        pytest.param(f"{ZONE} minDomains:4", 3, 9, None, id="fewer zones than minDomains"),
+        pytest.param("rack hard 1 app=web", 3, 9, None, id="no node has a rack"),
+    ],
+)
+def test_the_range_of_an_autoscaler(constraint, least, most, expected):
+    summaries = [] if expected is None else [f"audit zone[0]: {expected}; guard the scale-in"]
+    assert uneven(web(constraint), THREE, least, most) == summaries
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        pytest.param("a: n1 | b: n2", "from 9 to 5 replicas, scale-in can leave 5/0", id="two zones"),
+        pytest.param(
+            SEVEN, "from 9 to 3 replicas, scale-in can leave 2 pods in one zone and 0 in another", id="seven zones"
+        ),
+        pytest.param("a: n1 n2", None, id="one zone"),
+        pytest.param("a: n1 | b: n2 | ~c: ~n3", None, id="a zone is closed to the pods, so they are uneven anyway"),
+        pytest.param("n1 n2", None, id="no zones"),
+    ],
+)
+def test_the_zones_of_a_scale_in(nodes, expected):
+    found = uneven(web(ZONE), nodes, 3, 9)
+    assert [each.removeprefix("audit zone[0]: ").partition(";")[0] for each in found] == (
+        [expected] if expected else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        pytest.param(web(ZONE, kind="ReplicaSet"), True, id="a ReplicaSet"),
+        pytest.param(web(ZONE, kind="Rollout"), True, id="a Rollout, whose pods ReplicaSets remove"),
+        pytest.param(web(ZONE, kind="StatefulSet"), False, id="a StatefulSet removes the highest ordinal"),
+        pytest.param(web(ZONE, kind="CloneSet"), False, id="a CloneSet has rules of its own"),
+        pytest.param(web(ZONE, kind="App"), False, id="a kind that nobody knows"),
+        pytest.param(web(ZONE, replicas=0), False, id="switched off"),
+        pytest.param(web(ZONE, ZONE.replace("hard", "soft")), True, id="two constraints, one finding"),
+    ],
+)
+def test_the_kinds_that_scale_in(manifest, expected):
+    index = scaled(THREE, 3, 9, f"{manifest['kind']}/web")
+    assert len(findings_of(SCALE_IN, manifest, index=index)) == expected
+
+
+def test_a_finding_about_a_scale_in():
+    (finding,) = findings_of(SCALE_IN, web(ZONE), index=scaled(THREE, 3, 9))
+    assert finding.path == "spec.template.spec.topologySpreadConstraints[0].maxSkew"
+    assert finding.fix == "add the annotation evenspread.io/scale-in: guard to the workload"
+    assert finding.detail == (
+        "the autoscaler allows 3 to 9 replicas; a scale-in removes pods without regard to zones, so even from an even"
+        " distribution it can leave a skew of 3, beyond maxSkew 1"
+    )
+    (finding,) = findings_of(SCALE_IN, web("zone hard 3 app=web"), index=scaled(THREE, 3, 9))
+    assert finding.detail.endswith("it can leave an empty zone")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "policy", "count"),
+    [
+        pytest.param(None, {}, 1, id="off, the default"),
+        pytest.param(None, {"scale_in": ScaleIn.REPORT}, 1, id="reported"),
+        pytest.param(None, {"scale_in": ScaleIn.GUARD}, 0, id="guarded everywhere"),
+        pytest.param("guard", {}, 0, id="guarded by its annotation"),
+        pytest.param("off", {"scale_in": ScaleIn.GUARD}, 1, id="out by its annotation"),
+        pytest.param("on", {}, 1, id="an annotation without meaning"),
+        pytest.param(None, {"namespaces": (TEAM,)}, 0, id="guarded in its namespace"),
+    ],
+)
+def test_the_guard(annotation, policy, count):
+    meta = {"annotations": {"evenspread.io/scale-in": annotation}} if annotation else None
+    index = scaled(THREE, 3, 9)
+    index.apply("ADDED", namespace(labelled="team=red"))
+    assert len(findings_of(SCALE_IN, web(ZONE, meta=meta), replace(DENY, **policy), index=index)) == count
+    # The guard adds no pod.
+    assert len(findings_of(MINIMUM, web(ZONE, meta=meta), replace(DENY, **policy), index=scaled(THREE, 2, 9))) == 1
+
+
+@pytest.mark.parametrize(
     ("manifest", "scaler", "expected"),
     [
-        pytest.param(web(ZONE), None, {MINIMUM}, id="replicas, and perhaps an autoscaler"),
+        pytest.param(web(ZONE), None, {MINIMUM, SCALE_IN}, id="replicas, and perhaps an autoscaler"),
         pytest.param(web(ZONE, kind="StatefulSet"), None, {MINIMUM}, id="a StatefulSet"),
-        pytest.param(web(ZONE), autoscaler("Deployment/web", 9, 3), {MINIMUM}, id="its autoscaler"),
+        pytest.param(web(ZONE), autoscaler("Deployment/web", 9, 3), {MINIMUM, SCALE_IN}, id="its autoscaler"),
         pytest.param(
-            web(f"{ZONE} minDomains:4"), autoscaler("Deployment/web", 9, 3), set(), id="minDomains need no cluster"
+            web(f"{ZONE} minDomains:4"), autoscaler("Deployment/web", 9, 3), {SCALE_IN}, id="minDomains need no cluster"
         ),
         pytest.param(web(ZONE, replicas=1), None, set(), id="a single replica"),
         pytest.param(web(ZONE, kind="Pod"), None, set(), id="a Pod"),
@@ -158,13 +261,13 @@ def test_a_finding_about_the_minimum():
 )
 def test_without_a_cluster(manifest, scaler, expected):
     missing = examine(manifest, Context(policy=DENY, version=RECENT, scalers=(scaler,) if scaler else ())).not_evaluated
-    assert {each.rule for each in missing} & {MINIMUM} == expected
+    assert {each.rule for each in missing} & {MINIMUM, SCALE_IN} == expected
 
 
-def test_it_only_audits_and_never_deny_pods():
+def test_both_only_audit_and_never_deny_pods():
     modes = {each.finding.rule: each.mode for each in examined(web(ZONE), index=scaled(THREE, 2, 9)).findings}
-    assert modes[MINIMUM] is Mode.AUDIT
-    assert BY_ID[MINIMUM].highest_on_pods is Mode.WARN
+    assert modes.items() >= {(MINIMUM, Mode.AUDIT), (SCALE_IN, Mode.AUDIT)}
+    assert {BY_ID[rule].highest_on_pods for rule in (MINIMUM, SCALE_IN)} == {Mode.WARN}
 
 
 def compositions(total, caps):
@@ -174,7 +277,38 @@ def compositions(total, caps):
     return [(kept, *rest) for kept in range(min(total, caps[0]) + 1) for rest in compositions(total - kept, caps[1:])]
 
 
+def after_any_scale_in(domains, most, fewest):
+    """All distributions after a scale-in, from every even placement of the most pods, by removing any pods."""
+    low, fuller = divmod(most, domains)
+    even = {tuple(low + (domain in full) for domain in range(domains)) for full in combinations(range(domains), fuller)}
+    return [kept for caps in even for left in range(fewest, most + 1) for kept in compositions(left, caps)]
+
+
 SIZES = [(domains, most, fewest) for domains in (2, 3, 4) for most in range(1, 10) for fewest in range(most)]
+
+
+def test_the_worst_scale_in_is_the_worst_of_all():
+    """The claim, against every even placement and every removal: reached, and never exceeded."""
+    for size in SIZES:
+        worst, every = worst_scale_in(*size), after_any_scale_in(*size)
+        assert max(worst) - min(worst) == max(max(kept) - min(kept) for kept in every), size
+        assert worst in every, size
+        assert worst == tuple(sorted(worst, reverse=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("max_skew", [1, 2, 3])
+def test_the_rule_speaks_if_and_only_if_some_removal_breaks_the_constraint(max_skew):
+    spoke = 0
+    for domains, most, fewest in SIZES:
+        every = after_any_scale_in(domains, most, fewest)
+        uneven_ = any(max(kept) - min(kept) > max_skew for kept in every)
+        empty = fewest >= domains and any(min(kept) == 0 for kept in every)
+        index = scaled(" | ".join(f"z{number}: n{number}" for number in range(domains)), fewest, most)
+        findings = findings_of(SCALE_IN, web(f"zone soft {max_skew} app=web"), index=index)
+        assert bool(findings) == (uneven_ or empty), (domains, most, fewest)
+        spoke += len(findings)
+    assert 0 < spoke < len(SIZES)
 
 
 @pytest.mark.slow

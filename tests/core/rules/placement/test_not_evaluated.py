@@ -13,7 +13,7 @@ DECLARED = {
     "autoscaler-reads-it-differently",
 }
 REPLICATED = {"all-in-one-domain", "group-cap"}
-SCALED = {"minimum-below-domains"}
+SCALED = {"minimum-below-domains", "scale-in-skew"}
 GROUPED = {"constraints-differ-in-group"}
 HARD = {"replicas-do-not-fit"}
 PLACED = {"tainted-nodes-counted", "zone-loss-strands-pods", "replicas-can-get-stuck", "rollout-can-get-stuck"}

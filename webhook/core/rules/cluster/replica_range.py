@@ -1,10 +1,15 @@
-"""Find workloads whose fewest replicas leave zones empty."""
+"""Find replicas that leave zones empty or uneven: at the minimum, or after a scale-in."""
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
-from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.api.well_known import HOSTNAME, SCALE_IN_ANNOTATION, ZONE
 from webhook.core.index.key_suggestions import intended
+from webhook.core.pods_to_remove.scale_in import CutCounts
+from webhook.core.policy.lookup import scale_in_for
+from webhook.core.policy.options import ScaleIn
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_pods import counts_itself, counts_own_pods_only
 from webhook.core.rules.frame.fixes import Fix
@@ -12,9 +17,25 @@ from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, Rul
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS, UsableNodes
 from webhook.core.text import plural
+from webhook.core.workloads.kinds import REPLICA_SET, REPLICATION_CONTROLLER
+from webhook.core.workloads.workload import Workload, namespace_of
 
 # No region of a cloud has more zones. With more, the zones are racks or rooms, and empty zones are normal.
 _MOST_ZONES = 6
+_GUARD = f"{SCALE_IN_ANNOTATION}: {ScaleIn.GUARD}"
+
+
+def worst_scale_in(domains: int, most: int, fewest: int) -> tuple[int, ...]:
+    """Return the pods of each domain with the largest skew after a scale-in, most first.
+
+    The scale-in removes any of the ``most`` evenly distributed pods, down to any number of at least ``fewest``.
+    ``domains`` is at least 2.
+    """
+    low, fuller = divmod(most, domains)
+    before = [low + 1] * fuller + [low] * (domains - fuller)
+    # With fewer pods than this, the fullest domain would lose pods too.
+    kept = max(fewest, before[0])
+    return tuple(sorted(CutCounts(staying=[0] * domains, cut=before, kept=kept).worst(), reverse=True))
 
 
 class _Replicas(NamedTuple):
@@ -26,7 +47,7 @@ class _Replicas(NamedTuple):
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
-    """Evaluate minimum-below-domains for the first constraint with a finding."""
+    """Evaluate minimum-below-domains and scale-in-skew, each for the first constraint with a finding."""
     own, replicas = _own_constraints(subject), _replicas(subject)
     if not own or replicas is None:
         return
@@ -38,20 +59,39 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
         yield finding
     elif missing:
         yield NotEvaluated(MINIMUM.id, missing)
+    if not _removes_any(subject.workload) or _is_guarded(subject):
+        return
+    if missing:
+        yield NotEvaluated(SCALE_IN.id, missing)
+    elif nodes is not None and replicas.fewest < replicas.most:
+        uneven = (_uneven(each, replicas, nodes) for each in own)
+        yield from islice(filter(None, uneven), 1)
 
 
-MINIMUM = Rule(
-    id="minimum-below-domains",
-    title="the fewest replicas are below minDomains or the number of zones",
+_note = partial(
+    Rule,
     severity=Severity.LOW,
     mode=Mode.AUDIT,
     only_audits=True,
     ask=evaluate,
     needs=(Need.NODES, Need.WORKLOADS),
     highest_on_pods=Mode.WARN,
+)
+MINIMUM = _note(
+    id="minimum-below-domains",
+    title="the fewest replicas are below minDomains or the number of zones",
     why=(
         "With fewer pods than zones, some zones have no pod. If you have an autoscaler, its minimum counts, not your "
         "current replicas."
+    ),
+)
+SCALE_IN = _note(
+    id="scale-in-skew",
+    title="a scale-in can leave the pods uneven beyond maxSkew, or a zone empty",
+    why=(
+        "When your autoscaler removes replicas, the ReplicaSet controller chooses the pods. It does not read your "
+        "constraints, and Kubernetes moves no running pod afterwards. The message has the worst case: it assumes "
+        "equal pods and an even start."
     ),
 )
 
@@ -84,17 +124,31 @@ def _replicas(subject: Subject) -> _Replicas | None:
     return _Replicas(spec.least, spec.max_replicas, scaled=True) if spec.max_replicas > 1 else None
 
 
-def _usable_domains(placed: Placed, nodes: UsableNodes) -> int:
-    """The number of eligible domains with nodes for the pods."""
-    used = nodes.counting(placed) & nodes.usable & nodes.tolerated_later
-    return nodes.view.column(placed.constraint.topology_key or "").domain_count(used)
+def _removes_any(workload: Workload) -> bool:
+    """Whether the ReplicaSet controller removes the pods. Others may remove them in a fixed order."""
+    return workload.traits.in_replica_sets or workload.group_kind in {REPLICA_SET, REPLICATION_CONTROLLER}
+
+
+def _is_guarded(subject: Subject) -> bool:
+    """Whether the controller orders the removal of the pods."""
+    meta, index = subject.workload.meta, subject.index
+    namespace = namespace_of(meta.namespace)
+    labels = {} if index is None else index.namespaces.labels(namespace) or {}
+    return scale_in_for(subject.policy, namespace, labels, meta.annotations) is ScaleIn.GUARD
+
+
+def _domains(placed: Placed, nodes: UsableNodes) -> tuple[int, int]:
+    """The number of eligible domains, and of those the number with nodes for the pods."""
+    column, counting = nodes.view.column(placed.constraint.topology_key or ""), nodes.counting(placed)
+    used = counting & nodes.usable & nodes.tolerated_later
+    return column.domain_count(counting), column.domain_count(used)
 
 
 def _below(placed: Placed, replicas: _Replicas, nodes: UsableNodes | None) -> Finding | None:
     """Return a finding if the fewest replicas are below minDomains or the number of zones."""
     constraint, zones = placed.constraint, 0
     if nodes is not None and intended(constraint.topology_key or "") == ZONE:
-        zones = _usable_domains(placed, nodes)
+        _, zones = _domains(placed, nodes)
     least = constraint.min_domains or 1 if constraint.hard else 1
     wanted = max(least if least < CAPPING_MIN_DOMAINS else 1, zones if zones <= _MOST_ZONES else 0)
     # A minimum of 0 is deliberate.
@@ -117,4 +171,30 @@ def _below(placed: Placed, replicas: _Replicas, nodes: UsableNodes | None) -> Fi
         remedy=f"use {field}{also}: {wanted}",
         detail=f"{plural(replicas.fewest, 'pod')} cannot be in {plural(wanted, noun)}, so losing one {noun} can take"
         f" down {'the only pod' if replicas.fewest == 1 else f'at least 1 of {replicas.fewest} pods'}",
+    )
+
+
+def _uneven(placed: Placed, replicas: _Replicas, nodes: UsableNodes) -> Finding | None:
+    """Return a finding if a scale-in within the range can exceed maxSkew, or empty a domain without need."""
+    (domains, usable), max_skew = _domains(placed, nodes), placed.constraint.max_skew or 0
+    # Below minDomains, the global minimum is 0, and maxSkew caps the pods of each domain.
+    if usable < domains or domains < max(2, placed.constraint.min_domains or 1):
+        return None
+    left = worst_scale_in(domains, replicas.most, replicas.fewest)
+    skew, needless = left[0] - left[-1], left[-1] == 0 and replicas.fewest >= domains
+    if skew <= max_skew and not needless:
+        return None
+    noun, counts = placed.noun, "/".join(map(str, left))
+    if domains > _MOST_ZONES:
+        counts = f"{left[0]} pods in one {noun} and {left[-1]} in another"
+    beyond = f"a skew of {skew}, beyond maxSkew {max_skew}" if skew > max_skew else f"an empty {noun}"
+    between = f"from {replicas.most:,} to {plural(sum(left), 'replica')}"
+    return SCALE_IN.finding(
+        placed,
+        "maxSkew",
+        Fix(f"add the annotation {_GUARD} to the workload"),
+        summary=f"{placed.name}: {between}, scale-in can leave {counts}",
+        remedy="guard the scale-in",
+        detail=f"the autoscaler allows {replicas.fewest:,} to {plural(replicas.most, 'replica')}; a scale-in removes"
+        f" pods without regard to {noun}s, so even from an even distribution it can leave {beyond}",
     )
