@@ -13,6 +13,7 @@ from conformance.claims.worlds import HOSTNAME
 from conformance.readers.__main__ import read, table_of_evictions
 from conformance.readers.__main__ import table as karpenter_table
 from conformance.readers.questions import FAMILIES, next_pod
+from conformance.readers.repairs import LEFT_OUT, plan_of, table_of_repairs
 from conformance.readers.rounds import EVICTED, VERDICT, course, together
 from conformance.readers.said import of_descheduler, of_karpenter
 from webhook.conformance.validate_cases import members
@@ -90,7 +91,7 @@ def test_where_the_descheduler_does_not_come_to_an_end_the_rule_speaks(cases):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("table", [karpenter_table, table_of_evictions])
+@pytest.mark.parametrize("table", [karpenter_table, table_of_evictions, table_of_repairs])
 def test_the_page_has_the_tables(cases, table):
     page = (Path(__file__).parents[1] / "docs" / "exactness.md").read_text(encoding="utf-8")
     assert "\n".join(table(cases)) in page
@@ -127,3 +128,12 @@ def test_a_course_ends_when_nothing_is_evicted():
     assert set(scheduler.asked) == set(descheduler.asked) == {2}
     [found] = together([course(asked)], {VERDICT: scheduler, EVICTED: gentle})
     assert (found["evicted"], found["first"], found["still"]) == ([0], [], 2)
+
+
+def test_where_the_descheduler_repairs_a_cluster_it_needs_no_fewer_evictions(cases):
+    for each in cases:
+        runs, plan = each["evicting"], plan_of(each["asked"])
+        is_repaired = not runs["pending"] and not runs["still"] and not runs["evicted"][-1]
+        if is_repaired and each["asked"]["family"] not in LEFT_OUT:
+            assert plan.reason is not None or len(plan.evictions) <= sum(runs["evicted"]), each["asked"]["id"]
+            assert plan.proven

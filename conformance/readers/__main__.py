@@ -3,8 +3,8 @@
 usage: python -m conformance.readers ORACLE KARPENTER DESCHEDULER SEED COUNT [FILE]
 
 COUNT random clusters of each family (`questions.py`). Of Karpenter: which nodes of today take the Deployment's next pod. Of the
-descheduler: whom a run evicts, and whether that comes to an end (`rounds.py`). Prints the two tables of docs/exactness.md; with
-FILE, writes the answers for `make test`.
+descheduler: whom a run evicts, and whether that comes to an end (`rounds.py`), beside our own repairs (`repairs.py`). Prints the
+tables of docs/exactness.md; with FILE, writes the answers for `make test`.
 """
 
 import gzip
@@ -14,19 +14,13 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from conformance.readers.questions import FAMILIES, next_pod, question
+from conformance.readers.questions import FAMILIES, SHOWN, next_pod, question
+from conformance.readers.repairs import table_of_repairs
 from conformance.readers.rounds import EVICTED, ROUNDS, VERDICT, course, together
 from conformance.readers.said import of_karpenter
 
 _COLUMNS = ("clusters", "alike", "said of alike", "fewer", "more", "said")
 RECORDED = Path(__file__).parent / "recorded.jsonl.gz"
-# Names of families for the page. The recorded cases keep the short ones.
-_SHOWN = {
-    "hostname": "one constraint on hostnames",
-    "policies": "nodeAffinityPolicy, nodeTaintsPolicy",
-    "two keys": "two constraints, two keys",
-    "two of a key": "two constraints on one key",
-}
 
 
 def ask(command, questions):
@@ -76,7 +70,7 @@ def table(found):
     yield "| constraints | clusters | the same nodes accepted | of these, reported by the rule | Karpenter accepts fewer | Karpenter accepts more | of the last two, reported by the rule |"
     yield "|---|---|---|---|---|---|---|"
     for family in FAMILIES:
-        yield f"| {_SHOWN.get(family, family)} | " + " | ".join(f"{counts[family, each]:,}" for each in _COLUMNS) + " |"
+        yield f"| {SHOWN.get(family, family)} | " + " | ".join(f"{counts[family, each]:,}" for each in _COLUMNS) + " |"
 
 
 def table_of_evictions(found):
@@ -96,7 +90,7 @@ def table_of_evictions(found):
     yield "|---|---|---|---|---|---|---|"
     for family in FAMILIES:
         numbers = (counts[family, each] for each in ("clusters", "right", "needless", "left", "endless", "pending"))
-        yield f"| {_SHOWN.get(family, family)} | " + " | ".join(f"{each:,}" for each in numbers) + " |"
+        yield f"| {SHOWN.get(family, family)} | " + " | ".join(f"{each:,}" for each in numbers) + " |"
 
 
 def write(path, found):
@@ -113,7 +107,7 @@ def read(path=RECORDED):
 
 def main(oracle, karpenter, descheduler, seed, count, path=""):
     found = list(cases(oracle, karpenter, descheduler, seed, int(count)))
-    print("\n".join([*table(found), "", *table_of_evictions(found)]))
+    print("\n".join([*table(found), "", *table_of_evictions(found), "", *table_of_repairs(found)]))
     if path:
         write(path, found)
 

@@ -135,6 +135,13 @@ FAMILIES = {
     "matchFields": match_fields,
     "two of a key": twins,
 }
+# Names of families for the page. The recorded cases keep the short ones.
+SHOWN = {
+    "hostname": "one constraint on hostnames",
+    "policies": "nodeAffinityPolicy, nodeTaintsPolicy",
+    "two keys": "two constraints, two keys",
+    "two of a key": "two constraints on one key",
+}
 
 
 def question(seed, family, number):
