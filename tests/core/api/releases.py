@@ -32,6 +32,7 @@ TESTS = {
     "RESIZES_AS_A_WHOLE": ("test_the_largest_of_each_container_or_of_the_pod",),
     "SIDECARS_HAVE_PORTS": ("test_ports_of_sidecars_were_free",),
     "NAMES_LEFT_OUT": ("test_nodes_that_nobody_looked_at_were_not_counted",),
+    "COUNTS_SIDECAR_RESTARTS": ("test_restarts_of_sidecars_count_since_1_32",),
     "LOCAL_VOLUMES_NAME_NODES": ("test_local_volumes_left_their_own_nodes_alone",),
     "VOLUME_AFFINITY_REASON": ("test_a_volume_elsewhere",),
     "CLAIM_IN_USE_REASON": ("test_a_claim_of_another_pod",),

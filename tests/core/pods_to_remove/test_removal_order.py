@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from webhook.core.api.version import parse_version
 from webhook.core.pods_to_remove.removal_order import (
     job_groups,
     removal_groups,
@@ -124,6 +125,12 @@ def test_a_bucket_is_a_power_of_two_of_nanoseconds(power):
     ages = {"a": 2**power, "b": 2 ** (power + 1) - math.ceil(2 ** (power - 20)), "c": 2 ** (power + 1)}
     pods = [running(name, ready_since=NOW - age) for name, age in ages.items()]
     assert names(removal_groups(pods, {}, NOW)) == "ab c"
+
+
+@pytest.mark.parametrize(("release", "groups"), [("1.31", "ab"), ("1.32", "b a")])
+def test_restarts_of_sidecars_count_since_1_32(release, groups):
+    pods, version = [running("a"), running("b", restarts=(0, 1))], parse_version(release)
+    assert names(removal_groups(pods, {}, NOW, version)) == names(job_groups(pods, version)) == groups
 
 
 def test_stateful_sets_remove_the_highest_ordinal_first():

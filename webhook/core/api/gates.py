@@ -80,6 +80,12 @@ NAMES_LEFT_OUT = Gate(
     "kubernetes v1.31.0 and v1.32.0 `pkg/scheduler/schedule_one.go` findNodesThatFitPod",
     case="1.31/answers.jsonl.gz#defaults-20261121-56",
 )
+COUNTS_SIDECAR_RESTARTS = Gate(
+    _1_32,
+    "of two equal pods, a scale-in first removes the pod whose sidecars restarted more often. Before, these restarts do"
+    " not count",
+    "kubernetes v1.31.3 and v1.32.13 `pkg/controller/controller_utils.go` maxContainerRestarts",
+)
 LOCAL_VOLUMES_NAME_NODES = Gate(
     _1_31,
     "bound local volumes limit the pod to the nodes in their affinity, before any filter",

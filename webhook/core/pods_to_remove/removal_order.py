@@ -14,7 +14,9 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
+from webhook.core.api import gates
 from webhook.core.api.types import MAX_INT64
+from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.pods_to_remove.running_pod import RunningPod
 
 _Key = tuple[int, ...]
@@ -27,7 +29,9 @@ _BEFORE_ALL = -2
 _IN_FUTURE = -1
 
 
-def removal_groups(pods: Iterable[RunningPod], related_per_node: Mapping[str, int], now: int) -> RemovalGroups:
+def removal_groups(
+    pods: Iterable[RunningPod], related_per_node: Mapping[str, int], now: int, version: KubernetesVersion = RECORDED
+) -> RemovalGroups:
     """Return the tie groups of a ReplicaSet or ReplicationController.
 
     Ready times in one bucket make upstream's order intransitive: times are compared in buckets, equal times by restarts
@@ -38,6 +42,7 @@ def removal_groups(pods: Iterable[RunningPod], related_per_node: Mapping[str, in
         related_per_node: Active pods by node, matching a selector of any ReplicaSet with the same owner. Empty without
             an owner.
         now: Nanoseconds since 1970. Times are compared on a logarithmic scale of ages.
+        version: The Kubernetes release.
 
     Source: pkg/controller/controller_utils.go ``ActivePodsWithRanks.Less``; pkg/controller/replicaset/replica_set.go
     ``getPodsToDelete``, ``getIndirectlyRelatedPods``.
@@ -48,7 +53,7 @@ def removal_groups(pods: Iterable[RunningPod], related_per_node: Mapping[str, in
         return (*_by_state(pod), pod.deletion_cost, -related, _age_bucket(pod.ready_since, now))
 
     def by_creation(pod: RunningPod) -> _Key:
-        return (*_by_restarts(pod), _age_bucket(pod.created, now))
+        return (*_by_restarts(pod, version), _age_bucket(pod.created, now))
 
     groups: list[tuple[RunningPod, ...]] = []
     for tied in _grouped(pods, by_ready_time):
@@ -66,7 +71,7 @@ def stateful_set_groups(pods: Iterable[RunningPod]) -> RemovalGroups:
     return tuple((pod,) for _, pod in sorted(numbered, key=lambda each: each[0]))
 
 
-def job_groups(pods: Iterable[RunningPod]) -> RemovalGroups:
+def job_groups(pods: Iterable[RunningPod], version: KubernetesVersion = RECORDED) -> RemovalGroups:
     """Return the tie groups of a Job. Costs and related pods do not count, and times are compared exactly.
 
     An Indexed Job first removes pods without a valid index, and repeated indexes. Leave out such pods.
@@ -75,7 +80,8 @@ def job_groups(pods: Iterable[RunningPod]) -> RemovalGroups:
     """
 
     def exactly(pod: RunningPod) -> _Key:
-        return (*_by_state(pod), *_newest_first(pod.ready_since), *_by_restarts(pod), *_newest_first(pod.created))
+        ready, created = _newest_first(pod.ready_since), _newest_first(pod.created)
+        return (*_by_state(pod), *ready, *_by_restarts(pod, version), *created)
 
     return tuple(_grouped(pods, exactly))
 
@@ -91,9 +97,9 @@ def _by_state(pod: RunningPod) -> _Key:
     return bool(pod.node), _PHASES.get(pod.phase, 0), pod.ready
 
 
-def _by_restarts(pod: RunningPod) -> _Key:
+def _by_restarts(pod: RunningPod, version: KubernetesVersion) -> _Key:
     regular, sidecar = pod.restarts
-    return -regular, -sidecar
+    return -regular, -sidecar if gates.COUNTS_SIDECAR_RESTARTS.holds(version) else 0
 
 
 def _newest_first(moment: int | None) -> _Key:

@@ -113,7 +113,7 @@ def _removal(source: ReplicatedSource, pods: Sequence[RunningPod], within: Conte
         kept = range(workload.first_ordinal, workload.first_ordinal + source.replicas)
         return Removal(removed=tuple(pod for pod in pods if pod.ordinal is not None and pod.ordinal not in kept))
     if workload.group_kind == JOB:
-        return removal_of(job_groups(pods), number)
+        return removal_of(job_groups(pods, within.version), number)
     if workload.traits.in_replica_sets:
         if _is_rolling_out(source, pods, within):
             return _ROLLOUT
@@ -121,7 +121,7 @@ def _removal(source: ReplicatedSource, pods: Sequence[RunningPod], within: Conte
         return _OTHER_CONTROLLER
     has_owner = workload.traits.in_replica_sets or workload.meta.controller is not None
     related = Counter(pod.node for pod in pods) if has_owner else Counter[str]()
-    return removal_of(removal_groups(pods, related, now), number)
+    return removal_of(removal_groups(pods, related, now, within.version), number)
 
 
 def _nanoseconds(time: str) -> int:
