@@ -228,7 +228,7 @@ def takes(field):
     if field.get("$ref") in SHARED:
         return f"a [{SHARED[field['$ref']].lower()}](#{SHARED[field['$ref']].lower().replace(' ', '-')})"
     if "const" in field:
-        return "this word"
+        return code(field["const"])
     if field.get("$ref") == "#/$defs/ruleId":
         return "the id of a rule"
     if "enum" in field:
