@@ -17,11 +17,11 @@ NO_BUDGETS = (
 )
 
 PAGE = """\
-StatefulSet shop/web: 2 evictions repair zone[0], hostname[1], the fewest possible
+StatefulSet shop/web: evict 2 pods to repair zone[0], hostname[1], the fewest possible
 
   POD   FROM                 TO
-  a0-0  zone a, hostname a0  zone c, hostname c0
-  a1-0  zone a, hostname a1  zone b, c, hostname b0, c0
+  a0-0  zone a; hostname a0  zone c; hostname c0
+  a1-0  zone a; hostname a1  zone b, c; hostname b0, c0
 
 run the commands in this order; evenspread runs none of them:
 

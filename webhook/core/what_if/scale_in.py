@@ -68,9 +68,10 @@ def _forecast(source: ReplicatedSource, known: Sequence[RunningPod], within: Con
         stated = source.template.replicas or 1
         return WorkloadScaleIn(title=source.title, pods=stated, replicas=source.replicas, unknown=_NO_SELECTOR)
     pods = _own_pods(source, source.own, [pod for pod in known if _is_active(pod, source.namespace, within)])
+    unknown = _unknown(source, pods, within)
+    if unknown:
+        return WorkloadScaleIn(title=source.title, pods=len(pods), replicas=source.replicas, unknown=unknown)
     removal = _removal(source, pods, within)
-    if isinstance(removal, str):
-        return WorkloadScaleIn(title=source.title, pods=len(pods), replicas=source.replicas, unknown=removal)
     balances = balances_of(Cycle(next_pod_of(source, within).problem), soft_defaults=True)
     slots = within.cluster.nodes.view().slots
     return WorkloadScaleIn(
@@ -104,8 +105,16 @@ def _is_active(pod: RunningPod, namespace: str, within: Context) -> bool:
     return placed is not None and not placed.terminates
 
 
-def _removal(source: ReplicatedSource, pods: Sequence[RunningPod], within: Context) -> Removal | str:
-    """Return the removed pods, or why they are unknown."""
+def _unknown(source: ReplicatedSource, pods: Sequence[RunningPod], within: Context) -> str:
+    """Return why the removed pods are unknown. Empty if they are known."""
+    workload = source.workload
+    if workload.traits.in_replica_sets:
+        return _ROLLOUT if _is_rolling_out(source, pods, within) else ""
+    known = {REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, JOB}
+    return "" if workload.group_kind in known else _OTHER_CONTROLLER
+
+
+def _removal(source: ReplicatedSource, pods: Sequence[RunningPod], within: Context) -> Removal:
     workload, now = source.workload, _nanoseconds(within.cluster.taken_at or within.now)
     number = max(0, len(pods) - source.replicas)
     if workload.group_kind == STATEFUL_SET:
@@ -114,11 +123,6 @@ def _removal(source: ReplicatedSource, pods: Sequence[RunningPod], within: Conte
         return Removal(removed=tuple(pod for pod in pods if pod.ordinal is not None and pod.ordinal not in kept))
     if workload.group_kind == JOB:
         return removal_of(job_groups(pods, within.version), number)
-    if workload.traits.in_replica_sets:
-        if _is_rolling_out(source, pods, within):
-            return _ROLLOUT
-    elif workload.group_kind not in {REPLICA_SET, REPLICATION_CONTROLLER}:
-        return _OTHER_CONTROLLER
     has_owner = workload.traits.in_replica_sets or workload.meta.controller is not None
     related = Counter(pod.node for pod in pods) if has_owner else Counter[str]()
     return removal_of(removal_groups(pods, related, now, within.version), number)

@@ -134,7 +134,9 @@ def page(found: Sequence[Repair], where: str, options: str, *, color: bool) -> I
             yield paint(f"{title}: no evictions repair {constraints}: {REASONS[plan.reason]}", YELLOW) + "\n"
             continue
         fewest = ", the fewest possible" if plan.proven else ""
-        yield paint(f"{title}: {plural(len(plan.evictions), 'eviction')} repair {constraints}{fewest}", BOLD) + "\n\n"
+        yield (
+            paint(f"{title}: evict {plural(len(plan.evictions), 'pod')} to repair {constraints}{fewest}", BOLD) + "\n\n"
+        )
         rows = [("POD", "FROM", "TO"), *(_row(step) for step in plan.evictions)]
         yield from (f"  {line}\n" for line in table_lines(rows))
         yield "\nrun the commands in this order; evenspread runs none of them:\n\n"
@@ -145,7 +147,7 @@ def page(found: Sequence[Repair], where: str, options: str, *, color: bool) -> I
 def _row(step: Eviction) -> tuple[str, ...]:
     entered: Mapping[str, str] = {key: listed(names, _MOST_DOMAINS) for key, names in step.enters.items()}
     texts = [
-        ", ".join(one_line(f"{segment_of(key)} {value}", _NAME) for key, value in domains.items())
+        "; ".join(one_line(f"{segment_of(key)} {value}", _NAME) for key, value in domains.items())
         for domains in (step.leaves, entered)
     ]
     return one_line(step.pod, _NAME), *texts
