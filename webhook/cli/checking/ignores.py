@@ -75,6 +75,7 @@ class IgnoreLog:
 
     def __init__(self) -> None:
         self._needed: dict[Ignore, set[str]] = {}
+        self._without_effect: dict[Ignore, set[str]] = {}
         self._reasons_required = False
 
     def apply(self, manifest: Manifest, rows: Sequence[Row], undecided: Collection[str], frame: Frame) -> list[Row]:
@@ -101,7 +102,9 @@ class IgnoreLog:
         for ignore in ignores:
             if rule in ignore.rules and ignore.covers(row.place.line, head):
                 self._needed[ignore].add(rule)
-                if _silenced(row, allowed) and not row.waived and (ignore.reason or not self._reasons_required):
+                if not _silenced(row, allowed) and not row.waived:
+                    self._without_effect.setdefault(ignore, set()).add(rule)
+                elif not row.waived and (ignore.reason or not self._reasons_required):
                     waived = f"ignored: {ignore.reason}" if ignore.reason else "ignored by a comment"
                     judged = replace(row.judged, mode=row.judged.mode.capped(Mode.AUDIT), waived=waived)
                     return replace(row, judged=judged, ignored=True)
@@ -115,12 +118,15 @@ class IgnoreLog:
                 yield ignore, rules
 
     def faults(self) -> Iterator[InputFault]:
-        """Yield notes about misspelt comments, missing reasons and unused rules."""
+        """Yield notes about misspelt comments, missing reasons, comments without effect, and unused rules."""
         for ignore in self._needed:
             if (fault := ignore.misspelt()) is not None:
                 yield fault
             elif self._reasons_required and not ignore.reason:
                 yield ignore.fault(f"the comment needs a reason; {_FORM}")
+        for ignore, rules in self._without_effect.items():
+            named = listed(sorted(rules), _SHOWN_RULES)
+            yield ignore.fault(f"ignore[{named}] has no effect: the policy (annotations.exempt) allows no comment here")
         yield from (ignore.unused(rules) for ignore, rules in self.unused())
 
 
