@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test test-all browser pictures conformance fuzz fuzz-rules fuzz-inputs fuzz-index fuzz-events fuzz-reviews claims placing removals readers e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-no-loss no-loss e2e-steady e2e-release e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint prose site size docs lock FORCE
+.PHONY: help install run test test-all browser pictures conformance fuzz fuzz-rules fuzz-inputs fuzz-index fuzz-events fuzz-reviews claims placing removals readers e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-no-loss no-loss e2e-steady e2e-release e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench bench-peers lint prose site size docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -174,6 +174,11 @@ soak: $(READY)  ## 200 reviews a second while certificates, policies, clocks and
 
 bench: $(READY)  ## every figure with its goal in one table, in minutes (rows beside Go and kube-scheduler need Go and taskset)
 	@$(BIN)/python -m bench
+
+# Not in CI: Gatekeeper and Kyverno take some minutes to build.
+bench-peers: $(READY)  ## pod creations with evenspread, Gatekeeper and Kyverno in turns; prints a table (needs Go; the first build takes half an hour)
+	@tests/e2e/controlplane/build.sh >/dev/null
+	@PYTHONPATH=tests $(BIN)/python -m bench.peers
 
 lint: $(READY)  ## ruff, formatting, mypy strict, layers (each proven by a deliberate break), dead code, spelling, plain English
 	@$(BIN)/ruff check

@@ -126,8 +126,12 @@ def cpu_seconds(process):
 
 
 def resident(process):
-    """Return MiB of a server. Shared pages count once."""
-    rollups = (Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in family(process))
+    return memory(family(process))
+
+
+def memory(pids):
+    """Return MiB of these processes. Shared pages count once."""
+    rollups = (Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in pids)
     return sum(int(text.partition("\nPss:")[2].split()[0]) for text in rollups) / 1024
 
 

@@ -7,7 +7,7 @@ import sys
 import msgspec
 import pytest
 
-from bench import bytecodes, growth, verdict
+from bench import bytecodes, growth, peers, verdict
 from bench.static_review import CASES, ENGINE
 from webhook import admission
 from webhook.core.api.types import Pod
@@ -82,3 +82,36 @@ def test_an_event_and_a_verdict_take_the_same_bytecodes_in_a_larger_cluster():
     assert large_event <= 1.02 * small_event
     assert large_verdict <= 1.1 * small_verdict
     assert small_event <= 3_000
+
+
+def rounds(*milliseconds):
+    """Rounds whose memory is constant: evenspread's is always the lowest."""
+    return [peers.Figures(p50, 2 * p50, p50 / 2, 80) for p50 in milliseconds]
+
+
+def test_evenspread_is_ahead_of_both_peers_by_medians_and_by_rounds():
+    others = {"none": rounds(1, 1, 1), "Gatekeeper": [each._replace(memory=90) for each in rounds(5, 2, 9)]}
+    kyverno = [each._replace(memory=300) for each in rounds(4, 7, 8)]
+    found = {10: others | {"evenspread": rounds(3, 3, 3), "Kyverno": kyverno}}
+
+    assert [" ".join(line.split()) for line in peers.table(found)] == [
+        "none Gatekeeper evenspread Kyverno evenspread ahead",
+        "p50, ms, 10 connections 1.00 5.00 3.00 7.00 yes, in 2 of 3 rounds",
+        "p99, ms, 10 connections 2.00 10.00 6.00 14.00 yes, in 2 of 3 rounds",
+        "processor time per pod, ms, 10 connections 0.50 2.50 1.50 3.50 yes, in 2 of 3 rounds",
+        "memory, MiB, 10 connections 80.00 90.00 80.00 300.00 yes, in 3 of 3 rounds",
+    ]
+
+
+def test_evenspread_is_not_ahead_if_one_peer_needs_less():
+    found = {1: {"evenspread": rounds(3), "Gatekeeper": rounds(2), "Kyverno": rounds(4)}}
+
+    assert [line.split("  ")[-1] for line in peers.table(found)] == [
+        "evenspread ahead",
+        *["no, in 0 of 1 rounds"] * 4,
+    ]
+
+
+def test_the_comparison_runs_five_rounds_unless_asked_for_others():
+    assert vars(peers.arguments([])) == {"rounds": 5, "pods": 100}
+    assert vars(peers.arguments(["--rounds", "2", "--pods", "10"])) == {"rounds": 2, "pods": 10}
