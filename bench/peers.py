@@ -25,6 +25,7 @@ from e2e.served import certified, serving
 from e2e.waiting import eventually
 
 from bench.creation import add_namespace, create, empty, ours, small_cluster
+from bench.creation import pod as correct_pod
 from bench.serve import memory
 
 ENGINES = Path(__file__).parent / "engines"
@@ -33,6 +34,7 @@ EVENSPREAD, PEERS = "evenspread", ("Gatekeeper", "Kyverno")
 POLICY = {"ceiling": "deny", "rules": {"topology-key-typo": "deny"}}
 # What the engines' own manifests install, without their workloads, permissions and webhooks.
 INSTALLED = ("Namespace", "ConfigMap", "CustomResourceDefinition", "ServiceAccount")
+GATEKEEPER_ENVIRONMENT = {"POD_NAMESPACE": "bench-gatekeeper-itself", "POD_NAME": "gatekeeper"}
 KYVERNO_ENVIRONMENT = {
     "KYVERNO_NAMESPACE": "kyverno",
     "KYVERNO_SERVICEACCOUNT_NAME": "kyverno",
@@ -105,10 +107,14 @@ def gatekeeper(plane, folder, engines, namespace):
     certified(folder, plane.authority)
     port, health, metrics = free_ports(3)
     flags = [f"--host={HOST}", f"--port={port}", f"--health-addr={HOST}:{health}", f"--prometheus-port={metrics}"]
-    flags += [f"--cert-dir={folder}", "--disable-cert-rotation", "--debug-use-fake-pod", f"--kubeconfig={plane.admin}"]
+    flags += [f"--cert-dir={folder}", "--disable-cert-rotation", f"--kubeconfig={plane.admin}"]
     flags += ["--operation=webhook", "--operation=generate", "--default-create-vap-binding-for-constraints=false"]
     install(plane, engines / "gatekeeper.yaml")
-    with running(folder / "log", [engines / "gatekeeper", *flags], {"POD_NAMESPACE": "gatekeeper-system"}) as pids:
+    # The owner of Gatekeeper's reports of its status: the garbage collector deletes reports without an owner.
+    add_namespace(plane, GATEKEEPER_ENVIRONMENT["POD_NAMESPACE"])
+    owner = correct_pod(GATEKEEPER_ENVIRONMENT["POD_NAME"])
+    plane.api.request("POST", path("Pod", GATEKEEPER_ENVIRONMENT["POD_NAMESPACE"]), owner)
+    with running(folder / "log", [engines / "gatekeeper", *flags], GATEKEEPER_ENVIRONMENT) as pids:
         enforce(plane, ENGINES / "gatekeeper.yaml")
         server = Gatekeeper(f"https://{HOST}:{port}", plane.authority.pem)
         with registered(plane, namespace, server, routes=("validate",), scope="Namespaced"):
