@@ -176,7 +176,7 @@ bench: $(READY)  ## every figure with its goal in one table, in minutes (rows be
 	@$(BIN)/python -m bench
 
 # Not in CI: Gatekeeper and Kyverno take some minutes to build.
-bench-peers: $(READY)  ## pod creations with evenspread, Gatekeeper and Kyverno in turns; prints a table (needs Go; the first build takes half an hour)
+bench-peers: $(READY)  ## pod creations with evenspread, Gatekeeper and Kyverno in turns; prints a table (needs Go; the first build takes half an hour or more)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@PYTHONPATH=tests $(BIN)/python -m bench.peers
 
