@@ -201,6 +201,11 @@ def test_the_zones_of_a_scale_in(nodes, expected):
         pytest.param(web(ZONE, kind="ReplicaSet"), True, id="a ReplicaSet"),
         pytest.param(web(ZONE, kind="Rollout"), True, id="a Rollout, whose pods ReplicaSets remove"),
         pytest.param(web(ZONE, kind="StatefulSet"), False, id="a StatefulSet removes the highest ordinal"),
+        pytest.param(
+            web(ZONE, kind="ReplicationController", spec={"selector": {"app": "web"}}),
+            False,
+            id="a ReplicationController cannot be guarded",
+        ),
         pytest.param(web(ZONE, kind="CloneSet"), False, id="a CloneSet has rules of its own"),
         pytest.param(web(ZONE, kind="App"), False, id="a kind that nobody knows"),
         pytest.param(web(ZONE, replicas=0), False, id="switched off"),

@@ -17,7 +17,7 @@ from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, Rul
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS, UsableNodes
 from webhook.core.text import plural
-from webhook.core.workloads.kinds import REPLICA_SET, REPLICATION_CONTROLLER
+from webhook.core.workloads.kinds import REPLICA_SET
 from webhook.core.workloads.workload import Workload, namespace_of
 
 # No region of a cloud has more zones. With more, the zones are racks or rooms, and empty zones are normal.
@@ -125,8 +125,8 @@ def _replicas(subject: Subject) -> _Replicas | None:
 
 
 def _removes_any(workload: Workload) -> bool:
-    """Whether the ReplicaSet controller removes the pods. Others may remove them in a fixed order."""
-    return workload.traits.in_replica_sets or workload.group_kind in {REPLICA_SET, REPLICATION_CONTROLLER}
+    """Whether ReplicaSets remove the pods. Others may remove them in a fixed order, and cannot be guarded."""
+    return workload.traits.in_replica_sets or workload.group_kind == REPLICA_SET
 
 
 def _is_guarded(subject: Subject) -> bool:
