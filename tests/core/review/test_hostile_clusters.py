@@ -91,7 +91,7 @@ def test_an_old_object_that_ran_out_of_time_excuses_nothing(monkeypatch):
     )
     assert headline(given.decision) == (
         "Deployment own: too costly to check against this cluster; make the object smaller, or try again "
-        "(1 of 13 problems)"
+        "(1 of 15 problems)"
     )
 
 

@@ -261,7 +261,7 @@ def test_the_guard(annotation, policy, count):
         ),
         pytest.param(web(ZONE, replicas=1), None, set(), id="a single replica"),
         pytest.param(web(ZONE, kind="Pod"), None, set(), id="a Pod"),
-        pytest.param(web("hostname hard 1 app=web"), None, set(), id="hostname"),
+        pytest.param(web("hostname hard 1 app=web"), autoscaler("Deployment/web", 9, 3), set(), id="hostname"),
     ],
 )
 def test_without_a_cluster(manifest, scaler, expected):

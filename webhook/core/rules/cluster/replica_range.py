@@ -1,13 +1,12 @@
 """Find replicas that leave zones empty or uneven: at the minimum, or after a scale-in."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
 from webhook.core.api.well_known import HOSTNAME, SCALE_IN_ANNOTATION, ZONE
 from webhook.core.index.key_suggestions import intended
-from webhook.core.pods_to_remove.scale_in import CutCounts
 from webhook.core.policy.lookup import scale_in_for
 from webhook.core.policy.options import ScaleIn
 from webhook.core.policy.policy import Mode
@@ -35,7 +34,11 @@ def worst_scale_in(domains: int, most: int, fewest: int) -> tuple[int, ...]:
     before = [low + 1] * fuller + [low] * (domains - fuller)
     # With fewer pods than this, the fullest domain would lose pods too.
     kept = max(fewest, before[0])
-    return tuple(sorted(CutCounts(staying=[0] * domains, cut=before, kept=kept).worst(), reverse=True))
+    left = []
+    for pods in before:
+        left.append(min(pods, kept))
+        kept -= left[-1]
+    return tuple(left)
 
 
 class _Replicas(NamedTuple):
@@ -46,8 +49,22 @@ class _Replicas(NamedTuple):
     scaled: bool
 
 
-def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
+def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """Evaluate minimum-below-domains and scale-in-skew, each for the first constraint with a finding."""
+    workload = subject.workload
+    if not workload.traits.serves or not subject.placed:
+        return ()
+    if subject.index is not None or subject.context.scalers:
+        return _evaluated(subject)
+    # The usual answer at admission without a cluster, in few steps.
+    if (workload.replicas or 0) < 2 or len(workload.templates) != 1 or (missing := subject.lacks()) is None:
+        return ()
+    if workload.traits.in_replica_sets:
+        return (NotEvaluated(MINIMUM.id, missing), NotEvaluated(SCALE_IN.id, missing))
+    return (NotEvaluated(MINIMUM.id, missing),)
+
+
+def _evaluated(subject: Subject) -> Iterator[RuleAnswer]:
     own, replicas = _own_constraints(subject), _replicas(subject)
     if not own or replicas is None:
         return
@@ -99,10 +116,10 @@ SCALE_IN = _note(
 def _own_constraints(subject: Subject) -> list[Placed]:
     """Return the constraints that count the workload's pods and no others, without those over hostnames.
 
-    Empty for objects without lasting replicas of their own, such as Jobs, Pods and a Deployment's ReplicaSets.
+    Empty for objects without replicas of their own, such as a Deployment's ReplicaSets.
     """
     workload = subject.workload
-    if not workload.traits.serves or workload.meta.controller is not None or len(workload.templates) != 1:
+    if workload.meta.controller is not None or len(workload.templates) != 1:
         return []
     labels = workload.templates[0].template.labels
     return [
