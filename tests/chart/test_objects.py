@@ -218,6 +218,27 @@ def test_groups_may_be_read_where_their_definition_is_installed():
         assert ("evenspread.io", "spreadgroups") not in granted(one("ClusterRole", ZERO, role)["rules"])
 
 
+def test_the_guard_gets_its_right_and_a_policy_that_limits_it():
+    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+
+    def rights(values):
+        return [rule for rule in one("ClusterRole", values, "controller")["rules"] if rule["verbs"] == ["patch"]]
+
+    guarded = {**ZERO, "controller": {"scaleIn": {"guard": True}}}
+    assert {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]} in rights(guarded)
+    assert "--guard-scale-in" in container(guarded, "controller")["args"]
+    policy, binding = (one(kind, guarded, "controller", "-scale-in") for kind in kinds)
+    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+    account = one("ServiceAccount", guarded, "controller")["metadata"]["name"]
+    (condition,) = policy["spec"]["matchConditions"]
+    assert condition["expression"].endswith(f"'system:serviceaccount:platform:{account}'")
+    assert policy["spec"]["failurePolicy"] == "Fail"
+    # By default: no right, no option, no policy.
+    assert not [rule for rule in rights(ZERO) if "pods" in rule["resources"]]
+    assert "--guard-scale-in" not in container(ZERO, "controller")["args"]
+    assert not [each for each in objects(ZERO) if each["kind"] in kinds]
+
+
 def test_zero_values_watch_nothing_that_is_not_granted():
     assert watched(policy(ZERO)) == BUILT_IN_RESOURCES
 

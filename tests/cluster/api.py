@@ -98,6 +98,7 @@ class FakeApi:
         self.forbidden = set()
         self.absent = {"rollouts", "prometheuses", "reports", "policyreports"}
         self.writes = []  # those that were not refused
+        self.pod_writes = []  # the documents applied to pods
         self.bookmark_seconds = bookmark_seconds
         self.patient = patient  # otherwise a watch ends when it has told everything
         self.requests = []

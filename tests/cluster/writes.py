@@ -13,6 +13,9 @@ REPORTS = {
 }
 
 
+COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
 class Write(NamedTuple):
     method: str
     resource: str
@@ -90,6 +93,9 @@ class Writes(http.server.BaseHTTPRequestHandler):
             assert write.query["fieldManager"]
         with api.lock:
             known = api.objects[write.resource].get((write.namespace, write.name), {})
+            if write.resource == "pods":
+                self._apply_annotations(write, body, known)
+                return
             there = known if merging else {}
             if urlsplit(self.path).path.endswith("/status"):
                 # Nothing but the status is taken.
@@ -99,6 +105,24 @@ class Writes(http.server.BaseHTTPRequestHandler):
                 self.status(422, f"Event is invalid: {fixed[0]}: field is immutable")
                 return
             self.json(200, self._put(write, {**there, **body}))
+
+    def _apply_annotations(self, write, body, pod):
+        """Server-side apply of a pod's annotations: its uid is a precondition, and managedFields record the writer."""
+        assert (write.query["fieldManager"], write.query["force"]) == ("evenspread-scale-in", "false")
+        assert {*body["metadata"]} <= {"name", "namespace", "uid", "annotations"}
+        assert {*body} == {"apiVersion", "kind", "metadata"}
+        meta, applied = pod.get("metadata", {}), body["metadata"].get("annotations", {})
+        assert {*applied} <= {COST}
+        managers = [row["manager"] for row in meta.get("managedFields", ())]
+        if meta.get("uid") != body["metadata"]["uid"] or {*managers} - {"evenspread-scale-in"}:
+            self.status(409, "Apply failed with a conflict")
+            return
+        self.server.api.pod_writes.append(body)
+        fields = {"f:metadata": {"f:annotations": {f"f:{COST}": {}}}}
+        ours = [{"manager": "evenspread-scale-in", "fieldsV1": fields}] if applied else []
+        kept = {key: value for key, value in (meta.get("annotations") or {}).items() if key != COST}
+        changed = {**meta, "annotations": kept | applied, "managedFields": ours}
+        self.json(200, self._put(write, {**pod, "metadata": changed}))
 
     def _delete(self, write, _body):
         api = self.server.api

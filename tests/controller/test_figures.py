@@ -10,6 +10,7 @@ from webhook.controller.publisher import FinishedScan
 from webhook.controller.scan_inputs import ScanSettings
 from webhook.core.api.spread_group import GroupMeta, SpreadGroup
 from webhook.core.groups.status.forms import DatedCondition, Distribution, GroupWithStatus, SpreadGroupStatus, Unguarded
+from webhook.core.scan.scan_context import ObjectKey
 from webhook.core.scan.scan_results import ClusterScan, PendingCause, Stranded, ZoneLoss
 from webhook.report.documents import ReportApi
 
@@ -19,9 +20,17 @@ class Stands:
 
     def __init__(self, scan=None, **settings):
         self.used, self.differences, self.reports, self.events, self.feed = 3.5, 0, None, None, None
-        self.groups = Kept()
+        self.groups, self.guard = Kept(), Guarding()
         self.settings = ScanSettings(**settings)
         self.latest = None if scan is None else FinishedScan(scan=scan, ended=100.0, seconds=7.0, used=2.0)
+
+
+class Guarding:
+    """What figures ask of the scale-in guard."""
+
+    def __init__(self, worst=()):
+        self.enabled, self.worst = bool(worst), dict(worst)
+        self.guarded, self.stopped, self.writes = {*self.worst}, set(), {"written": 9}
 
 
 class Kept:
@@ -57,6 +66,7 @@ def whole():
     )
     scanner.reports = scanner.events = Written()
     scanner.feed, scanner.groups = Copied(), Kept(kept())
+    scanner.guard = Guarding({ObjectKey("shop", "apps", "Deployment", "web"): 1})
     return ScanFigures(scanner)
 
 

@@ -34,6 +34,7 @@ class Rate(Struct, frozen=True, kw_only=True):
 # For the whole cluster, and for each namespace. etcd accepts thousands of writes a second. The next scans write the
 # remainder.
 REPORT_RATES = Rate(a_minute=600, burst=3000), Rate(a_minute=60, burst=300)
+COST_RATES = Rate(a_minute=600, burst=600), Rate(a_minute=300, burst=300)
 EVENT_RATES = Rate(a_minute=60, burst=300), Rate(a_minute=6, burst=30)
 
 

@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from webhook.controller.groups import GroupReconciler
+from webhook.controller.guard import ScaleInGuard
 from webhook.controller.scan import Scanner
 from webhook.core.api.spread_group import CONDITIONS
 from webhook.core.scan.scan_results import ActualSkew, ClusterScan, PendingCause, ScannedWorkload
@@ -26,7 +27,8 @@ _MOST_SKEWS = 1000
 _MOST_CAPS = 1000
 _Value = TypeVar("_Value")
 _Labels = tuple[str, ...]
-_OF_A_SKEW = ("namespace", "kind", "name", "topology_key", "when_unsatisfiable")
+_OF_A_WORKLOAD = ("namespace", "kind", "name")
+_OF_A_SKEW = (*_OF_A_WORKLOAD, "topology_key", "when_unsatisfiable")
 
 
 class ScanFigures(Collector):
@@ -47,6 +49,7 @@ class ScanFigures(Collector):
         if scanner.feed is not None:
             yield from ClusterFigures(scanner.feed.watch_states).collect()
         yield from _group_metrics(scanner.groups)
+        yield from _guard_metrics(scanner.guard)
         latest = scanner.latest
         if latest is not None:
             duration, end = "evenspread_scan_duration_seconds", "evenspread_scan_last_success_timestamp_seconds"
@@ -121,6 +124,39 @@ def _group_metrics(groups: GroupReconciler) -> Iterator[Metric]:
         labels=["outcome"],
     )
     for outcome, count in list(groups.writes.items()):
+        writes.add_metric([outcome], count)
+    yield writes
+
+
+def _guard_metrics(guard: ScaleInGuard) -> Iterator[Metric]:
+    """Yield the scale-ins of reported and guarded workloads, limited to `_MOST_SKEWS` series."""
+    if not (guard.enabled or guard.worst):
+        return
+    worst = GaugeMetricFamily(
+        "evenspread_scale_in_worst_skew",
+        "Largest skew that a scale-in can leave, for workloads with scaleIn report or guard.",
+        labels=_OF_A_WORKLOAD,
+    )
+    skews = (((key.namespace, key.kind, key.name), skew) for key, skew in sorted(guard.worst.copy().items()))
+    for labels, skew in _take_in_turns(skews, _MOST_SKEWS):
+        worst.add_metric(labels, skew)
+    yield worst
+    yield GaugeMetricFamily(
+        "evenspread_scale_in_guarded",
+        "Workloads whose pods have deletion costs of evenspread.",
+        value=len(guard.guarded),
+    )
+    yield GaugeMetricFamily(
+        "evenspread_scale_in_stopped",
+        "Workloads that the guard leaves alone, because another program writes their deletion costs.",
+        value=len(guard.stopped),
+    )
+    writes = CounterMetricFamily(
+        "evenspread_scale_in_writes",
+        "Deletion costs by outcome: written, removed, postponed (too many a minute), conflict, refused, failed.",
+        labels=["outcome"],
+    )
+    for outcome, count in list(guard.writes.items()):
         writes.add_metric([outcome], count)
     yield writes
 

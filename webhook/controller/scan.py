@@ -24,9 +24,10 @@ from webhook.cluster.errors import ClusterError
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
 from webhook.cluster.unowned_pods import UnownedPods
-from webhook.controller.bounds import EVENT_RATES, REPORT_RATES, Allowance, CpuThrottle
+from webhook.controller.bounds import COST_RATES, EVENT_RATES, REPORT_RATES, Allowance, CpuThrottle
 from webhook.controller.events import EventWriter
 from webhook.controller.groups import GroupReconciler
+from webhook.controller.guard import ScaleInGuard
 from webhook.controller.publisher import FinishedScan, Publisher
 from webhook.controller.reports import ReportWriter
 from webhook.controller.scan_inputs import ScanSettings, check_age, current_context
@@ -115,6 +116,10 @@ class Scanner:
         self.groups = GroupReconciler(
             server, policy=policy, allowance=writes, events=group_events, may_write=may_write, clock=clock
         )
+        guard_events = new_events() if settings.events else None
+        self.guard = ScaleInGuard(
+            server, Allowance(*COST_RATES), guard_events, enabled=settings.guard, may_write=may_write, clock=clock
+        )
         self.feed: Feed | None = None
         self.latest: FinishedScan | None = None
         self._failures, self.fault = 0, ""
@@ -155,6 +160,7 @@ class Scanner:
                 self.feed.start()
             if self.feed.synced:
                 self.groups.turn(self.feed)
+                self.guard.turn(self._policy_scanned, self.feed)
                 self._share.rest()
                 if self._running is not None or self._clock() >= self._due or self._policy() != self._policy_scanned:
                     self._scan(self.feed)
@@ -191,6 +197,7 @@ class Scanner:
         check_age(running.policy, feed)
         with feed.lock:
             known.drop(known.keys() - running.seen - self._updates.read)
+            self.guard.keep(known.keys())
             differing = known.take_differing()
         self.differences += len(differing)
         for key in differing[:_MOST_LOGGED]:
@@ -206,6 +213,7 @@ class Scanner:
 
     def _start_scan(self, feed: Feed) -> _RunningScan:
         self._publisher.begin()
+        self.guard.begin()
         policy = self._policy_scanned = self._policy()
         with feed.lock:
             unowned = self._unowned.listed()
@@ -250,18 +258,21 @@ class Scanner:
             within = current_context(policy, feed, self._clock())
             with feed.lock:
                 self._updates.note(within)
-                until, slice_ = time.monotonic() + self.settings.slice_seconds, list[ScannedWorkload]()
+                until = time.monotonic() + self.settings.slice_seconds
+                slice_ = list[tuple[ObjectJson, ScannedWorkload]]()
                 while left and time.monotonic() < until:
                     raw = left.pop()
                     # A page has an older state of an object read meanwhile.
                     older = not self._updating and key_of_object(raw) in self._updates.read
                     scanned = None if older else self._updates.scan(raw, within, lister)
                     if scanned is not None:
-                        slice_.append(scanned)
-            for scanned_workload in slice_:
+                        slice_.append((raw, scanned))
+            for raw, scanned_workload in slice_:
                 self._publisher.take(scanned_workload, update=self._updating)
+                self.guard.take(raw, scanned_workload)
             self._share.rest()
             self.groups.turn(feed)
+            self.guard.turn(policy, feed)
             self._share.rest()
             self._update(feed)
 
@@ -282,6 +293,8 @@ class Scanner:
             lines["events"] = self.events.fault
         if self.groups.fault:
             lines["groups"] = self.groups.fault
+        if self.guard.fault:
+            lines["scale-in guard"] = self.guard.fault
         return lines
 
     def _set_fault(self, text: str) -> float:
@@ -299,6 +312,7 @@ class Scanner:
         if self.events is not None:
             self.events.forget()
         self.groups.forget()
+        self.guard.forget()
         self.feed, self.latest, self._running = None, None, None
         self._due, self._failures, self.fault = 0.0, 0, ""
         self._forget_results()

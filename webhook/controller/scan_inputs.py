@@ -20,6 +20,7 @@ class ScanSettings(Struct, frozen=True, kw_only=True):
             also the seconds between two updates.
         full_interval: Seconds from the start of a full scan to the start of the next.
         share: The scan's maximum share of a CPU core, 0.25 for a quarter.
+        guard: Whether pods of guarded workloads get deletion costs.
         all_workloads: Whether metrics show the skew of all workloads. If not, only of workloads above maxSkew.
         slice_seconds: Seconds of scanning with the index locked, before a rest. Only watch events wait for this lock.
         workload_seconds: Maximum CPU seconds for a workload. An ordinary workload takes some milliseconds.
@@ -30,6 +31,7 @@ class ScanSettings(Struct, frozen=True, kw_only=True):
     share: float = 0.25
     reports: bool = True
     events: bool = True
+    guard: bool = False
     all_workloads: bool = False
     slice_seconds: float = 0.1
     workload_seconds: float = 10.0

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from webhook.core.api.selectors import valid_selector
 from webhook.core.api.spread_group import API_VERSION, CAPS_HELD, KIND, SpreadGroup
-from webhook.core.api.well_known import EVENT_CONTROLLER, HOSTNAME
+from webhook.core.api.well_known import DELETION_COST_ANNOTATION, EVENT_CONTROLLER, HOSTNAME, SCALE_IN_ANNOTATION
 from webhook.core.groups.status.forms import Distribution, SpreadGroupStatus
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import JudgedFinding
@@ -22,10 +22,12 @@ from webhook.core.rules.frame.rule import Severity
 from webhook.core.scan.actual_skew import ownership_text
 from webhook.core.scan.scan_results import ActualSkew, Origin, PendingCause, PendingPod, ScannedWorkload
 from webhook.core.text import one_line, plural
+from webhook.core.workloads.workload import Workload
 from webhook.report.documents import ReportContent, ReportResult
 
 _SPREAD_VIOLATION, _SPREAD_DRIFT, _SPREAD_INFEASIBLE = "SpreadViolation", "SpreadDrift", "SpreadInfeasible"
 _GROUP_CAP_EXCEEDED = "GroupCapExceeded"
+_SCALE_IN_UNGUARDED = "ScaleInUnguarded"
 _DRIFT_POLICY, _INFEASIBLE_POLICY = "spread-drift", "spread-infeasible"
 # A pod may be Pending this long before its event. Autoscalers and rollouts need some time.
 _PATIENCE = timedelta(seconds=60)
@@ -220,6 +222,19 @@ def group_notices(group: SpreadGroup, status: SpreadGroupStatus) -> Iterator[Not
             note=_short_note(status.condition(CAPS_HELD).message),
             regarding=_reference(API_VERSION, KIND, group.meta.namespace, group.meta.name, group.meta.uid),
         )
+
+
+def guard_notice(workload: Workload, namespace: str) -> Notice:
+    """Return the event for a workload with deletion costs of another program."""
+    return Notice(
+        reason=_SCALE_IN_UNGUARDED,
+        keys=frozenset({_SCALE_IN_UNGUARDED}),
+        note=(
+            f"another program writes {DELETION_COST_ANNOTATION} of the pods, so their scale-in is not guarded; "
+            f"remove its value, or set {SCALE_IN_ANNOTATION}: report"
+        ),
+        regarding=_reference(workload.api_version, workload.kind, namespace, workload.meta.name, workload.meta.uid),
+    )
 
 
 def is_broken(distribution: Distribution) -> bool:

@@ -61,6 +61,7 @@ class ControllerOptions(Struct, frozen=True, kw_only=True):
     scan_share: float
     reports: bool
     events: bool
+    guard_scale_in: bool
     all_workloads: bool
     health_bind: str
     log_level: str
@@ -132,6 +133,11 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
 @option("--reports/--no-reports", default=True, help="Write reports, if the cluster has an API for them.")
 @option("--events/--no-events", default=True, help="Write an event for each new problem.")
 @option(
+    "--guard-scale-in/--no-guard-scale-in",
+    default=False,
+    help="Write pod deletion costs, where the policy's scaleIn or an annotation is guard.",
+)
+@option(
     "--all-workloads/--worst-workloads",
     default=False,
     help="Export the skew of at most 1,000 workloads: of all, or only those above maxSkew.",
@@ -183,6 +189,7 @@ def controller(**given: object) -> None:
         share=options.scan_share,
         reports=options.reports,
         events=options.events,
+        guard=options.guard_scale_in,
         all_workloads=options.all_workloads,
     )
     scanner = (

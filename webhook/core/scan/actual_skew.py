@@ -171,6 +171,22 @@ def _actual(skewed: _Skewed, origin: Origin, path: str, running: Counts | None) 
     )
 
 
+def worst_after_scale_in(skew: ActualSkew) -> int:
+    """Return the largest skew that a scale-in of the workload can leave, if its controller removes pods by chance.
+
+    One domain keeps its pods, and another domain loses all of the workload's pods.
+    """
+    lowest = sorted(skew.others.get(domain, 0) for domain in skew.domains)[:2]
+    is_zero = skew.empty > 0 or (skew.min_domains or 0) > skew.eligible
+    worst = 0
+    for domain, pods in skew.domains.items():
+        if is_zero:
+            worst = max(worst, pods)
+        elif len(lowest) > 1:
+            worst = max(worst, pods - lowest[skew.others.get(domain, 0) == lowest[0]])
+    return worst
+
+
 def _listed(domains: DomainCounts, eligible: int) -> Mapping[str, int]:
     """Return the pods of each eligible domain. Above `_MOST_LISTED` domains, leave out the empty ones."""
     if eligible <= _MOST_LISTED:

@@ -1,0 +1,271 @@
+"""The scale-in guard beside the fake API server: only the annotation is written, and nothing stays after an opt-out."""
+
+import pytest
+from cluster.api import refuse
+from controller.town import HARD, NOW, Replica, add_workload, figures, owned_by, town
+from msgspec.structs import replace
+
+from webhook.controller import guard
+from webhook.controller.bounds import Allowance, Rate
+from webhook.core.policy.options import ScaleIn
+from webhook.core.policy.policy import Policy
+
+COST = "controller.kubernetes.io/pod-deletion-cost"
+GUARD = Policy(scale_in=ScaleIn.GUARD)
+NINE = ["n-a", "n-b", "n-c"] * 3
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": NOW}]}
+
+
+@pytest.fixture(name="api")
+def _api():
+    with town() as api:
+        yield api
+
+
+@pytest.fixture(name="replica")
+def _replica(api, tmp_path):
+    with Replica(api, tmp_path, reports=False, guard=True) as replica:
+        replica.policy = GUARD
+        yield replica
+
+
+def add(api, places, name="web", namespace="shop", **meta):
+    """A Deployment with a ReplicaSet, and ready pods on these nodes."""
+    constraint = {**HARD, "labelSelector": {"matchLabels": {"app": name}}}
+    made = add_workload(api, name, namespace, replicas=len(places), constraint=constraint, app=name)
+    made = api.put("deployments", name, namespace, metadata=meta, spec=made["spec"])
+    of_set = {"labels": {"app": name}, "ownerReferences": owned_by(made)}
+    rs = api.put("replicasets", f"{name}-1", namespace, metadata=of_set, spec=made["spec"])
+    for number, node in enumerate(places):
+        put_pod(api, f"{name}-{number}", node, rs, app=name, namespace=namespace)
+
+
+def put_pod(api, pod, node, rs, *, app="web", namespace="shop", **meta):
+    spec = {"containers": [{"name": "c", "image": "busybox"}], "nodeName": node}
+    meta = {"labels": {"app": app}, "creationTimestamp": NOW, "ownerReferences": owned_by(rs), **meta}
+    api.put("pods", pod, namespace, metadata=meta, spec=spec, status=READY)
+
+
+def costs(api):
+    """The cost of each pod with one."""
+    pods = api.objects["pods"].items()
+    found = {name: (pod["metadata"].get("annotations") or {}).get(COST) for (_, name), pod in pods}
+    return {name: int(cost) for name, cost in found.items() if cost is not None}
+
+
+def settle(replica, turns=6):
+    for _ in range(turns):
+        replica.turn(10)
+
+
+def test_each_step_of_a_scale_in_keeps_the_zones_even(api, replica):
+    add(api, NINE)
+    replica.scans()
+    settle(replica)
+    written = costs(api)
+    nodes = [api.objects["pods"]["shop", name]["spec"]["nodeName"] for name in sorted(written, key=written.get)]
+    assert [sorted(nodes[begin : begin + 3]) for begin in (0, 3, 6)] == [["n-a", "n-b", "n-c"]] * 3
+    measured = figures(replica)
+    assert measured["evenspread_scale_in_guarded",] == 1
+    assert measured["evenspread_scale_in_worst_skew", "shop", "Deployment", "web"] == 1
+    assert measured["evenspread_scale_in_writes_total", "written"] == 9
+
+
+def test_an_unchanged_workload_is_not_written_again(api, replica):
+    add(api, NINE)
+    replica.scans()
+    settle(replica)
+    replica.scans()
+    settle(replica)
+    assert len(api.pod_writes) == 9
+
+
+def test_only_the_annotation_is_sent(api, replica):
+    add(api, NINE[:1])
+    replica.scans()
+    settle(replica)
+    (sent,) = api.pod_writes
+    uid = api.objects["pods"]["shop", "web-0"]["metadata"]["uid"]
+    meta = {"name": "web-0", "namespace": "shop", "uid": uid, "annotations": {COST: str(costs(api)["web-0"])}}
+    assert sent == {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
+    assert api.objects["pods"]["shop", "web-0"]["status"] == READY
+
+
+@pytest.mark.parametrize(
+    ("policy", "meta"),
+    [
+        pytest.param(Policy(), {}, id="off"),
+        pytest.param(Policy(scale_in=ScaleIn.REPORT), {}, id="report"),
+        pytest.param(GUARD, {"annotations": {"evenspread.io/scale-in": "off"}}, id="the workload opts out"),
+    ],
+)
+def test_without_opt_in_no_pod_is_written(api, replica, policy, meta):
+    replica.policy = policy
+    add(api, NINE, **meta)
+    replica.scans()
+    settle(replica)
+    assert api.pod_writes == []
+
+
+def test_a_reported_workload_has_the_worst_skew_of_any_order(api, replica):
+    replica.policy = Policy(scale_in=ScaleIn.REPORT)
+    add(api, NINE)
+    replica.scans()
+    settle(replica)
+    assert figures(replica)["evenspread_scale_in_worst_skew", "shop", "Deployment", "web"] == 3
+
+
+def test_without_the_option_nothing_is_written(api, tmp_path):
+    with Replica(api, tmp_path, reports=False) as replica:
+        replica.policy = GUARD
+        add(api, NINE)
+        replica.scans()
+        settle(replica)
+        assert api.pod_writes == []
+        assert figures(replica)["evenspread_scale_in_worst_skew", "shop", "Deployment", "web"] == 3
+
+
+def test_an_opt_out_removes_all_costs(api, replica):
+    add(api, NINE)
+    replica.scans()
+    settle(replica)
+    assert len(costs(api)) == 9
+    replica.policy = Policy()
+    replica.scans()
+    settle(replica)
+    assert costs(api) == {}
+    assert figures(replica)["evenspread_scale_in_guarded",] == 0
+
+
+def test_the_next_leader_removes_the_costs_of_the_last(api, tmp_path):
+    add(api, NINE)
+    for policy, expected in ((GUARD, 9), (Policy(), 0)):
+        with Replica(api, tmp_path, reports=False, guard=True) as replica:
+            replica.policy = policy
+            replica.scans()
+            settle(replica)
+            assert len(costs(api)) == expected
+
+
+def test_a_replica_without_the_lease_writes_nothing(api, replica):
+    add(api, NINE)
+    replica.scans()
+    before = len(api.pod_writes)
+    replica.leads = False
+    settle(replica)
+    assert len(api.pod_writes) == before
+
+
+@pytest.mark.parametrize("manager", ["karpenter", "kube-controller-manager"])
+def test_another_writer_stops_the_guard_of_the_workload(api, replica, manager):
+    add(api, NINE)
+    add(api, NINE, "other")
+    replica.scans()
+    settle(replica)
+    pod = api.objects["pods"]["shop", "web-0"]
+    rows = [{"manager": manager, "fieldsV1": {"f:metadata": {"f:annotations": {f"f:{COST}": {}}}}}]
+    meta = {**pod["metadata"], "annotations": {COST: "5"}, "managedFields": rows}
+    api.put("pods", "web-0", "shop", **{**pod, "metadata": meta})
+    replica.scans()
+    settle(replica)
+    kept = costs(api)
+    assert {name for name in kept if name.startswith("web")} == {"web-0"}
+    assert (kept["web-0"], len(kept)) == (5, 10)
+    measured = figures(replica)
+    assert (measured["evenspread_scale_in_guarded",], measured["evenspread_scale_in_stopped",]) == (1, 1)
+    reasons = [made["reason"] for made in api.objects["events"].values()]
+    assert reasons.count("ScaleInUnguarded") == 1
+
+
+def test_a_conflict_is_tried_again(api, replica):
+    add(api, NINE)
+    api.strike("write", refuse(409), resource="pods")
+    replica.scans()
+    settle(replica)
+    assert len(costs(api)) == 9
+    assert replica.scanner.guard.writes["conflict"] == 1
+
+
+def test_a_throttled_guard_waits(api, replica):
+    add(api, NINE)
+    api.strike("write", refuse(429, "Too many requests", Retry_After="20"), resource="pods")
+    replica.scans()
+    settle(replica, 1)
+    assert "scale-in guard: " in replica.scanner.guard.fault
+    assert costs(api) == {}
+    settle(replica)
+    assert (len(costs(api)), replica.scanner.guard.fault) == (9, "")
+
+
+def test_a_rollout_is_left_alone(api, replica):
+    add(api, NINE[:3])
+    rs = api.put("replicasets", "web-2", "shop", metadata={"labels": {"app": "web"}}, spec={})
+    put_pod(api, "web-new", "n-a", rs)
+    replica.scans()
+    settle(replica)
+    assert api.pod_writes == []
+
+
+def test_pods_that_are_not_ready_or_not_counted_are_left_to_upstream(api, replica):
+    add(api, NINE)
+    for name, change in (("web-0", {"status": {"phase": "Running"}}), ("web-4", {"spec": {"nodeName": "n-gone"}})):
+        api.put("pods", name, "shop", **{**api.objects["pods"]["shop", name], **change})
+    replica.scans()
+    settle(replica)
+    assert {*costs(api)} == {f"web-{number}" for number in range(1, 9)}
+
+
+def test_pods_that_the_index_does_not_know_yet_are_waited_for(api, replica, monkeypatch):
+    def listed(*place):
+        for pod in costed_pods(*place):
+            yield pod
+            if len(place) > 1 and early:
+                active = [replace(pod.active, name=f"{pod.name}-{number}") for number in range(9)]
+                yield from (replace(pod, active=each) for each in active)
+
+    costed_pods, early = guard.costed_pods, [True]
+    monkeypatch.setattr(guard, "costed_pods", listed)
+    add(api, NINE)
+    replica.scans()
+    settle(replica)
+    assert api.pod_writes == []
+    early.clear()
+    settle(replica)
+    assert len(costs(api)) == 9
+
+
+def test_the_default_constraints_of_the_scheduler_are_guarded_too(api, replica):
+    add(api, NINE)
+    deployment = api.objects["deployments"]["shop", "web"]
+    deployment["spec"]["template"]["spec"].pop("topologySpreadConstraints")
+    api.put("deployments", "web", "shop", **deployment)
+    replica.scans()
+    settle(replica)
+    assert len(costs(api)) == 9
+
+
+def test_the_writes_stay_within_the_budget(api, replica):
+    for number in range(8):
+        add(api, NINE, f"web{number}")
+    now = iter(range(100_000))
+    few = Rate(a_minute=0, burst=20)
+    replica.scanner.guard._allowance = Allowance(few, few, lambda: float(next(now)))
+    replica.scans()
+    settle(replica)
+    assert len(api.pod_writes) == 20
+    assert replica.scanner.guard.writes["postponed"] > 0
+
+
+def test_a_bug_stops_one_workload_only(api, replica, monkeypatch):
+    def plan(ready, limits):
+        if any(pod.name.startswith("bad") for pod in ready):
+            raise ZeroDivisionError
+        return removal_plan(ready, limits)
+
+    removal_plan = guard.removal_plan
+    monkeypatch.setattr(guard, "removal_plan", plan)
+    add(api, NINE, "bad")
+    add(api, NINE)
+    replica.scans()
+    settle(replica)
+    assert {name.partition("-")[0] for name in costs(api)} == {"web"}

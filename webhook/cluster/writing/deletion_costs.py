@@ -1,0 +1,119 @@
+"""Read and write the annotation ``controller.kubernetes.io/pod-deletion-cost`` of pods.
+
+Server-side apply with a field manager of its own writes the annotation alone. It never overrides another field manager:
+the API server answers 409. Each write has the pod's uid, so it never creates a pod.
+
+Source: kubernetes.io/docs/reference/using-api/server-side-apply.
+"""
+
+from collections.abc import Iterator, Mapping
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.listing import list_labelled
+from webhook.core.api.types import ApiType, OwnerReference, controller_of
+from webhook.core.api.well_known import DELETION_COST_ANNOTATION
+from webhook.core.decoders import decoder_of
+from webhook.core.pods_to_remove.running_pod import RemovalFields, RunningPod, active_pod
+
+COST_MANAGER = "evenspread-scale-in"
+_GONE = 404
+_FIELDS = ("f:metadata", "f:annotations", f"f:{DELETION_COST_ANNOTATION}")
+
+
+class _ManagedFields(ApiType, frozen=True):
+    manager: str = ""
+    fields_v1: Mapping[str, object] | None = msgspec.field(default=None, name="fieldsV1")
+
+
+class _Meta(ApiType, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: Mapping[str, str] | None = None
+    annotations: Mapping[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    managed_fields: tuple[_ManagedFields, ...] | None = None
+
+
+class _Owned(ApiType, frozen=True):
+    metadata: _Meta = _Meta()
+
+
+class CostedPod(Struct, frozen=True):
+    """A pod, and the writers of its deletion cost.
+
+    Attributes:
+        active: The facts of an active pod. None for a terminating or ended pod.
+        controller: The uid of the pod's controller. Empty without one.
+        ours: Whether evenspread wrote the annotation, perhaps with other writers.
+        foreign: Whether another field manager wrote it, also in a pod template.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    labels: Mapping[str, str]
+    active: RunningPod | None
+    controller: str
+    ours: bool
+    foreign: bool
+
+
+_OWNED, _REMOVAL = decoder_of(_Owned), decoder_of(RemovalFields)
+
+
+def costed_pods(server: ApiServer, namespace: str = "", selector: str = "") -> Iterator[CostedPod]:
+    """Yield the matching pods, of all namespaces without ``namespace``. Undecodable pods are left out."""
+    within = f"/namespaces/{quote(namespace)}" if namespace else ""
+    for page in list_labelled(server, f"/api/v1{within}/pods", selector):
+        for raw in page.items or ():
+            try:
+                meta, active = _OWNED.decode(raw).metadata, active_pod(_REMOVAL.decode(raw))
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+            yield _costed(meta, active)
+
+
+def put_cost(server: ApiServer, pod: CostedPod, cost: int | None) -> bool:
+    """Write the cost, or remove ours for None. Returns False if the pod is gone.
+
+    Raises:
+        ClusterError: The API server refuses or does not answer.
+    """
+    annotations = {} if cost is None else {"annotations": {DELETION_COST_ANNOTATION: str(cost)}}
+    meta = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid, **annotations}
+    path = f"/api/v1/namespaces/{quote(pod.namespace)}/pods/{quote(pod.name)}?fieldManager={COST_MANAGER}&force=false"
+    document = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
+    answer = server.send("PATCH", path, document, media="application/apply-patch+yaml")
+    if answer.status == _GONE:
+        return False
+    answer.accepted()
+    return True
+
+
+def _costed(meta: _Meta, active: RunningPod | None) -> CostedPod:
+    managers = {each.manager for each in meta.managed_fields or () if _has_cost(each.fields_v1)}
+    present = DELETION_COST_ANNOTATION in (meta.annotations or {})
+    owner = controller_of(meta.owner_references)
+    return CostedPod(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        labels=meta.labels or {},
+        active=active,
+        controller=owner.uid if owner is not None else "",
+        ours=COST_MANAGER in managers,
+        foreign=present and managers != {COST_MANAGER},
+    )
+
+
+def _has_cost(fields: object) -> bool:
+    for name in _FIELDS:
+        if not isinstance(fields, dict) or name not in fields:
+            return False
+        fields = fields[name]
+    return True

@@ -1,0 +1,276 @@
+"""Measure scale-ins of workloads, and write pod deletion costs to keep the pods of guarded workloads spread.
+
+Only ReplicaSets use the costs, so the guard reads Deployments and ReplicaSets alone. A workload is due after each new
+scan: its pods, its constraints or the policy may have changed. A workload with several ReplicaSets waits for the end of
+its rollout. If another program writes the costs of a workload, the guard stops for this workload and removes its own.
+"""
+
+import logging
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable
+from datetime import UTC, datetime
+
+from msgspec import Raw, Struct
+
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.errors import ClusterError, RefusedError
+from webhook.cluster.feed import Feed
+from webhook.cluster.writing.deletion_costs import CostedPod, costed_pods, put_cost
+from webhook.cluster.writing.reports import is_of_one_object
+from webhook.controller.bounds import Allowance
+from webhook.controller.events import EventWriter
+from webhook.controller.scan_inputs import current_context
+from webhook.controller.workload_lister import ObjectJson
+from webhook.core.api.selectors import Selector
+from webhook.core.explain.explanation import balances_of
+from webhook.core.pods_to_create.next_pod import next_pod_of
+from webhook.core.pods_to_remove.deletion_costs import deletion_costs, removal_plan, spread_limits
+from webhook.core.policy.lookup import scale_in_for
+from webhook.core.policy.options import ScaleIn
+from webhook.core.policy.policy import Policy
+from webhook.core.scan.actual_skew import worst_after_scale_in
+from webhook.core.scan.known_workloads import key_of_object
+from webhook.core.scan.scan_context import ObjectKey, ScanContext
+from webhook.core.scan.scan_results import ActualSkew, ScannedWorkload
+from webhook.core.scheduler.cycle import Cycle
+from webhook.core.what_if.sources import ReplicatedSource, sources_in_cluster
+from webhook.core.workloads.kinds import KINDS, REPLICA_SET, group_kind
+from webhook.core.workloads.reading import stated_type
+from webhook.logs import bounded, exception_fields
+from webhook.report.scanned import guard_notice
+
+# A plan for more pods takes too long: a pod of 500 needs up to 500 comparisons.
+_MOST_PODS = 500
+_TURN_SECONDS = 1.0  # then the scan continues
+_AGAIN_SECONDS = 5.0  # until the next attempt after a conflict or the limit of writes
+_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 2.0, 60.0  # after failures
+_CONFLICT = 409
+_KINDS = frozenset(kind for kind, row in KINDS.items() if row.in_replica_sets) | {REPLICA_SET}
+
+_log = logging.getLogger(__name__)
+
+
+class _Task(Struct, frozen=True):
+    """A scanned workload. ``own`` selects its pods."""
+
+    source: ReplicatedSource
+    own: Selector
+    mode: ScaleIn
+
+
+class ScaleInGuard:
+    """Writes the deletion costs of guarded workloads. A single thread calls the methods.
+
+    Args:
+        enabled: Whether pods may be written. If not, guarded workloads are only measured.
+
+    Attributes:
+        worst: The largest skew after any scale-in, of reported and guarded workloads.
+        guarded: The guarded workloads.
+        stopped: Workloads with costs of another writer.
+        writes: The number of writes by outcome: written, removed, postponed (rate limit), conflict, refused, failed.
+        fault: The reason for missing costs. Empty without a problem.
+    """
+
+    def __init__(  # noqa: PLR0913 the last three by keyword
+        self,
+        server: ApiServer,
+        allowance: Allowance,
+        events: EventWriter | None,
+        *,
+        enabled: bool,
+        may_write: Callable[[], bool],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._server = server
+        self.enabled = enabled
+        self._allowance = allowance
+        self._events = events
+        self._may_write = may_write
+        self._clock = clock
+        self.writes: Counter[str] = Counter(written=0, removed=0, postponed=0, conflict=0, refused=0, failed=0)
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all workloads. Another replica may have led meanwhile."""
+        self._due: dict[ObjectKey, tuple[ObjectJson, tuple[ActualSkew, ...]]] = {}
+        self.worst: dict[ObjectKey, int] = {}
+        self.guarded: set[ObjectKey] = set()
+        self.stopped: set[ObjectKey] = set()
+        self.begin()
+        self._failures, self._wait_until, self.fault = 0, 0.0, ""
+        if self._events is not None:
+            self._events.forget()
+
+    def begin(self) -> None:
+        """Start a full scan. Pods with costs of evenspread are listed again."""
+        self._costed: dict[str, dict[str, CostedPod]] | None = None  # by namespace and name
+
+    def take(self, raw: ObjectJson, scanned: ScannedWorkload) -> None:
+        """Make a scanned workload due."""
+        if group_kind(scanned.api_version, scanned.kind) in _KINDS:
+            self._due[key_of_object(raw)] = raw, scanned.skews
+
+    def keep(self, known: Collection[ObjectKey]) -> None:
+        """Forget workloads that are gone."""
+        self._due = {key: due for key, due in self._due.items() if key in known}
+        self.worst = {key: skew for key, skew in self.worst.items() if key in known}
+        self.guarded &= set(known)
+        self.stopped &= set(known)
+
+    def turn(self, policy: Policy, feed: Feed) -> None:
+        """Write the costs of due workloads, for a second. Never raises, for any workload or answer."""
+        if not self._due or self._clock() < self._wait_until:
+            return
+        until = time.monotonic() + _TURN_SECONDS
+        try:
+            for key, (raw, skews) in [*self._due.items()]:
+                if not self._may_write() or time.monotonic() >= until:
+                    break
+                if self._reconcile(key, raw, skews, policy, feed):
+                    del self._due[key]
+                else:
+                    self._due[key] = self._due.pop(key)  # behind the others
+                    self._wait_until = self._clock() + _AGAIN_SECONDS
+        except ClusterError as error:
+            self._wait(error)
+        else:
+            self._failures, self.fault = 0, ""
+            self._allowance.forget_idle()
+
+    def _reconcile(
+        self, key: ObjectKey, raw: ObjectJson, skews: tuple[ActualSkew, ...], policy: Policy, feed: Feed
+    ) -> bool:
+        """Bring the costs of a workload up to date. Returns False to try again later. Raises ClusterError."""
+        try:
+            within = current_context(policy, feed, self._clock())
+            with feed.lock:
+                task = _task(raw, within)
+            if task is None:
+                return True
+            if task.mode is ScaleIn.OFF:
+                self.worst.pop(key, None)
+            else:
+                self.worst[key] = max(map(worst_after_scale_in, skews), default=0)
+            if self.enabled and task.mode is ScaleIn.GUARD:
+                return self._guard(key, task, within, feed)
+            self.guarded.discard(key)
+            self.stopped.discard(key)
+            return not self.enabled or self._clear(self._costed_of(task))
+        except ClusterError:
+            raise
+        except Exception as error:  # noqa: BLE001 a workload must never stop the others
+            fields = {"workload": key._asdict(), **exception_fields(error)}
+            _log.error("a bug stopped the scale-in guard of a workload; others continue", extra={"fields": fields})
+            return True
+
+    def _guard(self, key: ObjectKey, task: _Task, within: ScanContext, feed: Feed) -> bool:
+        pods = [*costed_pods(self._server, task.source.namespace, task.own.text)]
+        active = [pod for pod in pods if pod.active is not None]
+        if any(pod.foreign for pod in active):
+            self._stop(key, task)
+            return self._clear(pod for pod in pods if pod.ours and not pod.foreign)
+        self.stopped.discard(key)
+        if len({pod.controller for pod in active}) > 1 or len(active) > _MOST_PODS:
+            self.guarded.discard(key)
+            return True  # each event of its pods makes it due again
+        running = [pod.active for pod in active if pod.active is not None]
+        with feed.lock:
+            balances = balances_of(Cycle(next_pod_of(task.source, within.context).problem), soft_defaults=True)
+            limits = spread_limits(balances, running, feed.index.nodes.view().slots)
+        if limits is None:
+            return False  # The list and the watch are from different moments.
+        if not limits:
+            self.guarded.discard(key)
+            return self._clear(pod for pod in pods if pod.ours)
+        plan = removal_plan([pod for pod in running if pod.ready], limits)
+        costs = deletion_costs(plan.order)
+        changed = [
+            (pod, cost)
+            for pod in active
+            if pod.active is not None and (cost := costs.get(pod.name)) is not None and cost != pod.active.deletion_cost
+        ]
+        if not all(self._put(pod, cost) for pod, cost in changed):
+            return False
+        self.guarded.add(key)
+        self.worst[key] = plan.worst_skew
+        return True
+
+    def _costed_of(self, task: _Task) -> list[CostedPod]:
+        if self._costed is None:
+            self._costed = defaultdict(dict)
+            for pod in costed_pods(self._server):
+                if pod.ours:
+                    self._costed[pod.namespace][pod.name] = pod
+        return [pod for pod in self._costed[task.source.namespace].values() if task.own.matches(pod.labels)]
+
+    def _clear(self, pods: Iterable[CostedPod]) -> bool:
+        return all(self._put(pod, None) for pod in pods)
+
+    def _put(self, pod: CostedPod, cost: int | None) -> bool:
+        """Write or remove a cost. Returns False if it must be tried again. Raises ClusterError if writing is futile."""
+        if not self._may_write():
+            return False
+        if not self._allowance.take(pod.namespace):
+            self.writes["postponed"] += 1
+            return False
+        try:
+            there = put_cost(self._server, pod, cost)
+        except RefusedError as error:
+            if error.status == _CONFLICT:
+                self.writes["conflict"] += 1
+                return False
+            if is_of_one_object(error):
+                self.writes["refused"] += 1
+                return True
+            self.writes["failed"] += 1
+            raise
+        except ClusterError:
+            self.writes["failed"] += 1
+            raise
+        self.writes["removed" if cost is None else "written"] += 1
+        if self._costed is not None:
+            if cost is None or not there:
+                self._costed[pod.namespace].pop(pod.name, None)
+            else:
+                self._costed[pod.namespace][pod.name] = pod
+        return True
+
+    def _stop(self, key: ObjectKey, task: _Task) -> None:
+        self.guarded.discard(key)
+        if key in self.stopped:
+            return
+        self.stopped.add(key)
+        fields = {"workload": task.source.title}
+        _log.warning("another program writes pod deletion costs: scale-ins are not guarded", extra={"fields": fields})
+        if self._events is not None:
+            notice = guard_notice(task.source.workload, task.source.namespace)
+            now = datetime.fromtimestamp(self._clock(), UTC)
+            self._events.begin()
+            self._events.take(((key.group, key.kind), key.namespace, key.name), [notice], now)
+            self._events.end()
+
+    def _wait(self, error: ClusterError) -> None:
+        fault = bounded(f"scale-in guard: {error}")
+        if fault != self.fault:
+            _log.warning("%s", fault)
+        self.fault = fault
+        self._failures += 1
+        asked = error.retry_after if isinstance(error, RefusedError) else 0.0
+        backoff = min(_WAIT_SECONDS * 2.0 ** (self._failures - 1), _LONGEST_WAIT_SECONDS)
+        self._wait_until = self._clock() + max(asked, backoff)
+
+
+def _task(raw: ObjectJson, within: ScanContext) -> _Task | None:
+    """Read a scanned workload. None if its pods are in no ReplicaSet, or unknown."""
+    sources = [*sources_in_cluster(stated_type(raw), Raw(raw), within.context)]
+    if len(sources) != 1 or within.index is None:
+        return None
+    (source,) = sources
+    workload, own = source.workload, source.own
+    if own is None or not (workload.traits.in_replica_sets or workload.group_kind == REPLICA_SET):
+        return None
+    labels = within.index.namespaces.labels(source.namespace)
+    mode = scale_in_for(within.context.policy, source.namespace, labels or {}, workload.meta.annotations)
+    return _Task(source, own, mode)
