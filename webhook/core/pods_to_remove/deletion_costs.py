@@ -1,4 +1,4 @@
-"""Pod deletion costs that keep a ReplicaSet's pods spread during a scale-in.
+"""Pod deletion costs for an even scale-in of a ReplicaSet.
 
     spread_limits     constraints, ready pods -> SpreadLimits
     removal_plan      SpreadLimits -> RemovalPlan              the order of removal, fullest domains first
