@@ -28,12 +28,12 @@ _GRANTED = {
 }
 
 
-def permit(plane):
-    """The account, the roles and the Lease of the chart."""
+def permit(plane, values=VALUES):
+    """The account, the roles and the Lease of the chart with these values."""
     # It stays: one that is being deleted would be in the way of the next who asks for it.
     plane.api.send("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     for kind, path in _GRANTED.items():
-        plane.api.request("POST", path, one(kind, VALUES, "controller", namespace=NAMESPACE))
+        plane.api.request("POST", path, one(kind, values, "controller", namespace=NAMESPACE))
 
 
 def forbid(plane):

@@ -1,6 +1,6 @@
-"""The pods that the real controller removes when a Deployment scales in, and the pods that evenspread forecasts.
+"""Scale-ins by the real controller: the pods it removes are those of the forecast, and the guard keeps zones even.
 
-`EVENSPREAD_SEED=n` repeats a run, `SCALE_INS=200` makes a longer one.
+`EVENSPREAD_SEED=n` repeats a run, `SCALE_INS=200` makes a longer one. `-s` prints how even the zones were.
 """
 
 import collections
@@ -8,7 +8,10 @@ import os
 import random
 import time
 
-from e2e.objects import constraint, path, workload
+import pytest
+from chart.rendered import one
+from e2e.objects import ZONE, constraint, path, workload
+from e2e.scanning import NAME, NAMESPACE, VALUES, forbid, permit, scanning
 from e2e.waiting import eventually
 from msgspec import convert
 
@@ -18,7 +21,12 @@ from webhook.core.pods_to_remove.running_pod import RemovalFields, active_pod
 SEED = int(os.environ.get("EVENSPREAD_SEED") or time.time())
 SCALE_INS = int(os.environ.get("SCALE_INS") or 12)
 MOST = 12
-COST = "controller.kubernetes.io/pod-deletion-cost"
+GUARDED = VALUES | {"controller": {"scaleIn": {"guard": True}}}
+POLICIES = {
+    "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+}
+COST, MODE = "controller.kubernetes.io/pod-deletion-cost", "evenspread.io/scale-in"
 # Between our clock at the forecast and the controller's when it sorts: ages may change their bucket.
 DELAYS = range(6)
 
@@ -43,6 +51,24 @@ def annotate(api, namespace, name, cost):
     api.request("PATCH", f"{path('Pod', namespace)}/{name}", patch, "application/merge-patch+json")
 
 
+def zones_of(api):
+    nodes = api.request("GET", "/api/v1/nodes")["items"]
+    return {each["metadata"]["name"]: each["metadata"]["labels"][ZONE] for each in nodes}
+
+
+def skew(pods, zones):
+    counts = collections.Counter(dict.fromkeys(zones.values(), 0))
+    counts.update(zones[pod.node] for pod in pods)
+    return max(counts.values()) - min(counts.values())
+
+
+def costs_keep_even(pods, zones):
+    """Whether every pod has a cost of its own, and each removal by cost leaves a skew of at most 1."""
+    order = sorted(pods.values(), key=lambda pod: pod.deletion_cost)
+    costs = {pod.deletion_cost for pod in order} - {0}
+    return len(costs) == len(order) > 0 and all(skew(order[gone:], zones) <= 1 for gone in range(len(order)))
+
+
 def follows(groups, gone):
     """Whether the removed pods are whole groups, and then some of the next one."""
     left = set(gone)
@@ -56,7 +82,7 @@ def follows(groups, gone):
 
 def test_the_controller_removes_the_pods_of_the_forecast(plane, namespace):
     choose = random.Random(SEED)  # noqa: S311  cases, not secrets
-    api, seen, wrong = plane.api, collections.Counter(), []
+    api, zones, skews, wrong = plane.api, zones_of(plane.api), collections.Counter(), []
     api.request("POST", path("Deployment", namespace), workload("Deployment", "web", constraint(), replicas=MOST))
     eventually(lambda: len(running(api, namespace)) == MOST, 60, 0.1)
     for _ in range(SCALE_INS):
@@ -68,8 +94,40 @@ def test_the_controller_removes_the_pods_of_the_forecast(plane, namespace):
         orders = [removal_groups(before.values(), related, at + delay * 10**9) for delay in DELAYS]
         kept = scaled(api, namespace, choose.randint(1, MOST - 1))
         gone = before.keys() - kept.keys()
-        seen["chance decides" if max(map(len, orders[0])) > 1 else "one order"] += 1
+        skews[skew(kept.values(), zones)] += 1
         if not any(follows(groups, gone) for groups in orders):
             wrong.append((sorted(gone), [[pod.name for pod in group] for group in orders[0]]))
+    print(f"unguarded, by skew after a scale-in: {dict(sorted(skews.items()))}")
     assert wrong == [], f"EVENSPREAD_SEED={SEED} repeats it"
-    assert seen.total() == SCALE_INS
+    assert skews.total() == SCALE_INS
+
+
+@pytest.fixture(name="account")
+def _account(plane):
+    """The controller's account, with the chart's right to patch pods and the policy that limits it."""
+    permit(plane, GUARDED)
+    for kind, where in POLICIES.items():
+        plane.api.request("POST", where, one(kind, GUARDED, "controller", namespace=NAMESPACE))
+    yield eventually(lambda: plane.service_account(NAMESPACE, NAME))
+    for where in POLICIES.values():
+        plane.api.send("DELETE", f"{where}/{NAME}-scale-in")
+    forbid(plane)
+
+
+def test_a_guarded_workload_stays_even(plane, namespace, account, tmp_path):
+    choose = random.Random(SEED)  # noqa: S311  cases, not secrets
+    api, zones, where = plane.api, zones_of(plane.api), f"{path('Deployment', namespace)}/web"
+    guarded = workload("Deployment", "web", constraint(), replicas=MOST)
+    guarded["metadata"]["annotations"] = {MODE: "guard"}
+    api.request("POST", path("Deployment", namespace), guarded)
+    skews = collections.Counter()
+    with scanning(tmp_path / "guard", account, "--guard-scale-in"):
+        for _ in range(SCALE_INS):
+            scaled(api, namespace, MOST)
+            eventually(lambda: costs_keep_even(running(api, namespace), zones), 60, 0.2)
+            skews[skew(scaled(api, namespace, choose.randint(1, MOST - 1)).values(), zones)] += 1
+        print(f"guarded, by skew after a scale-in: {dict(sorted(skews.items()))}")
+        off = {"metadata": {"annotations": {MODE: "off"}}}
+        api.request("PATCH", where, off, "application/merge-patch+json")
+        eventually(lambda: not any(pod.deletion_cost for pod in running(api, namespace).values()), 60, 0.2)
+    assert (max(skews), skews.total()) == (1, SCALE_INS), f"EVENSPREAD_SEED={SEED} repeats it"
