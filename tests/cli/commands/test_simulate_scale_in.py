@@ -24,8 +24,8 @@ zone[0]  DoNotSchedule, maxSkew 1
   the worst case leaves no pod in b and c
   4 new pods repair the worst case, if each gets a node in the domain with the
     fewest pods
-to choose the order, annotate pods of the fullest domains with a low
-  controller.kubernetes.io/pod-deletion-cost: the controller removes them first
+to keep maxSkew, let evenspread choose the order: set controller.scaleIn.guard
+  in the chart, and the annotation evenspread.io/scale-in: guard on the workload
 
 not evaluated: AdmissionPlugins: quota, other webhooks and policies for a new
   pod
@@ -236,6 +236,16 @@ class TestTheOrder:
         objects = [job(ZONE) if kind == "Job" else web(kind=kind), *(pod(name, on) for name, on in pods)]
         found, _ = answer("a: a0 | b: b0", "--replicas", "1", objects=objects, words=(f"{kind}/web", "-n", "shop"))
         assert worst(found) == expected
+
+    @pytest.mark.parametrize(("kind", "guardable"), [("Deployment", True), ("ReplicaSet", True), ("Job", False)])
+    def test_the_guard_is_for_pods_of_replica_sets(self, ask, kind, guardable):
+        objects = [job(ZONE) if kind == "Job" else web(kind=kind)]
+        pods = [pod(name, on) for name, on in (("p", "a0"), ("q", "a1"), ("r", "b0"), ("s", "b1"))]
+        _, out, _ = ask(
+            "a: a0 a1 | b: b0 b1", "--replicas", "2", objects=[*objects, *pods], words=(f"{kind}/web", "-n", "shop")
+        )
+        assert "worst   skew 2  a 2, b 0\n" in out
+        assert ("to keep maxSkew, let evenspread choose the order" in out) is guardable
 
     def test_a_bare_replica_set_beside_one_with_an_owner(self, answer):
         """Only an owner's pods on the same node count."""

@@ -33,6 +33,7 @@ class WorkloadScaleIn(Struct, frozen=True, kw_only=True):
         replicas: The number of pods afterwards. A StatefulSet without some ordinals ends with fewer than wanted.
         constraints: The constraints of the workload's pods, each with its distributions.
         unknown: Why there is no forecast. Empty for a forecast.
+        guardable: Whether the guard can choose the order: its controller is a ReplicaSet.
     """
 
     title: str
@@ -40,6 +41,7 @@ class WorkloadScaleIn(Struct, frozen=True, kw_only=True):
     replicas: int
     constraints: tuple[tuple[Balance, ScaleIn], ...] = ()
     unknown: str = ""
+    guardable: bool = False
 
     @property
     def note(self) -> str:
@@ -79,6 +81,7 @@ def _forecast(source: ReplicatedSource, known: Sequence[RunningPod], within: Con
         pods=len(pods),
         replicas=len(pods) - removal.number,
         constraints=tuple((balance, scale_in_of(balance.domains, removal, slots)) for balance in balances),
+        guardable=source.workload.traits.in_replica_sets or source.workload.group_kind == REPLICA_SET,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.cli.output.layout import wrapped
+from webhook.core.api.well_known import SCALE_IN_ANNOTATION
 from webhook.core.explain.explanation import Balance
 from webhook.core.pods_to_remove.scale_in import Distribution, ScaleIn
 from webhook.core.text import one_line, plural, together
@@ -12,8 +13,8 @@ from webhook.core.what_if.scale_in import WorkloadScaleIn
 _MOST_DOMAINS = 6  # With more, a line has the extremes only.
 _NAME = 40  # characters of a domain
 _HELP = (
-    "to choose the order, annotate pods of the fullest domains with a low controller.kubernetes.io/pod-deletion-cost: "
-    "the controller removes them first"
+    "to keep maxSkew, let evenspread choose the order: set controller.scaleIn.guard in the chart, and the annotation "
+    f"{SCALE_IN_ANNOTATION}: guard on the workload"
 )
 
 
@@ -28,7 +29,7 @@ def scale_in_section(scale_in: WorkloadScaleIn, paint: Paint) -> Iterator[str]:
         yield "  its pods have no spread constraints\n"
     for balance, bounds in scale_in.constraints:
         yield from _constraint(balance, bounds, scale_in, paint)
-    if any(_depends_on_order(balance, bounds) for balance, bounds in scale_in.constraints):
+    if scale_in.guardable and any(_depends_on_order(balance, bounds) for balance, bounds in scale_in.constraints):
         yield from wrapped(_HELP, paint, GREEN)
 
 
