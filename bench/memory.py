@@ -1,4 +1,4 @@
-"""Measure a replica's memory for a cluster, and compare it with the formula in `webhook.cli.checking.memory`.
+"""Measure a replica's memory for a cluster.
 
     python -m bench.memory
 

@@ -115,8 +115,12 @@ def alternating(rounds, measure, servers):
 
 
 def family(process):
-    """Return the process ids of a server and its worker."""
-    return [process.pid, *Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    """Return the process ids of a server, its worker and the processes of the worker."""
+    found = [process.pid]
+    for pid in found:  # grows meanwhile
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            found += map(int, children.read_text().split())
+    return found
 
 
 def cpu_seconds(process):

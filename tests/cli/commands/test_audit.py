@@ -282,7 +282,7 @@ class TestWhatTheInputDoesNotHold:
         assert rows(out, "spread-without-effect") == ["StatefulSet/web spread-without-effect"]
 
     def test_a_whole_cluster_says_what_memory_a_replica_takes(self, run):
-        said = "a webhook replica needs about 90 MiB of memory for this cluster\n"
+        said = "a webhook replica needs about 120 MiB of memory for this cluster\n"
         assert said in run("audit", stdin=snapshot(NAMED))[1]
         assert "MiB" not in run("audit", stdin=listed(NAMED))[1]
 

@@ -26,7 +26,7 @@ _FIELDS = ("f:metadata", "f:annotations", f"f:{DELETION_COST_ANNOTATION}")
 
 class _ManagedFields(ApiType, frozen=True):
     manager: str = ""
-    fields_v1: Mapping[str, object] | None = msgspec.field(default=None, name="fieldsV1")
+    fields_v1: Mapping[str, object] | None = None
 
 
 class _Meta(ApiType, frozen=True):
