@@ -5,6 +5,7 @@ from cluster.api import refuse
 from controller.town import HARD, NOW, Replica, add_workload, figures, owned_by, town
 from msgspec.structs import replace
 
+from webhook.cluster.errors import RefusedError
 from webhook.controller import guard
 from webhook.controller.bounds import Allowance, Rate
 from webhook.core.policy.options import ScaleIn
@@ -236,12 +237,127 @@ def test_pods_that_the_index_does_not_know_yet_are_waited_for(api, replica, monk
 
 def test_the_default_constraints_of_the_scheduler_are_guarded_too(api, replica):
     add(api, NINE)
+    for (_, name), pod in [*api.objects["pods"].items()]:
+        labels = {**pod["metadata"]["labels"], "pod-template-hash": "1"}
+        api.put("pods", name, "shop", **{**pod, "metadata": {**pod["metadata"], "labels": labels}})
+    rs = api.objects["replicasets"]["shop", "web-1"]
+    labels = {"app": "web", "pod-template-hash": "1"}
+    selecting = {**rs["spec"], "selector": {"matchLabels": labels}}
+    api.put(
+        "replicasets", "web-1", "shop", **{**rs, "metadata": {**rs["metadata"], "labels": labels}, "spec": selecting}
+    )
     deployment = api.objects["deployments"]["shop", "web"]
     deployment["spec"]["template"]["spec"].pop("topologySpreadConstraints")
     api.put("deployments", "web", "shop", **deployment)
     replica.scans()
     settle(replica)
     assert len(costs(api)) == 9
+
+
+def test_a_workload_that_always_fails_delays_no_other(api, replica, monkeypatch):
+    def put(server, pod, cost):
+        if pod.name.startswith("bad"):
+            raise RefusedError(500, "failed calling webhook")
+        put_cost(server, pod, cost)
+
+    put_cost = guard.put_cost
+    monkeypatch.setattr(guard, "put_cost", put)
+    add(api, NINE, "bad")
+    add(api, NINE)
+    replica.scans()
+    settle(replica, 20)
+    assert {name.partition("-")[0] for name in costs(api)} == {"web"}
+    assert "500" in replica.scanner.guard.fault
+
+
+def test_refused_writes_guard_nothing(api, replica, monkeypatch):
+    def refuse_all(*_):
+        raise RefusedError(403, 'pods "web-0" is forbidden: ValidatingAdmissionPolicy denied request')
+
+    monkeypatch.setattr(guard, "put_cost", refuse_all)
+    add(api, NINE)
+    replica.scans()
+    settle(replica)
+    measured = figures(replica)
+    assert measured["evenspread_scale_in_guarded",] == 0
+    assert measured["evenspread_scale_in_worst_skew", "shop", "Deployment", "web"] == 3
+    assert measured["evenspread_scale_in_writes_total", "refused"] == 9
+
+
+def listing(monkeypatch, change):
+    """Change what a list of pods of all namespaces yields."""
+    costed_pods = guard.costed_pods
+    listed = lambda *place: costed_pods(*place) if len(place) > 1 else change(costed_pods(*place))  # noqa: E731
+    monkeypatch.setattr(guard, "costed_pods", listed)
+
+
+def test_pods_that_are_gone_meanwhile_do_not_keep_the_costs_of_others(api, replica, monkeypatch):
+    def with_a_gone_pod(pods):
+        first, *others = pods
+        return [replace(first, name="gone", uid="gone"), first, *others]
+
+    listing(monkeypatch, with_a_gone_pod)
+    add(api, NINE)
+    replica.scans()
+    settle(replica)
+    replica.policy = Policy()
+    replica.scans()
+    settle(replica)
+    assert (costs(api), replica.scanner.guard.writes["conflict"]) == ({}, 0)
+
+
+def test_a_broken_list_of_pods_is_repeated_whole(api, replica, monkeypatch):
+    def breaks_once(pods):
+        for number, pod in enumerate([*pods]):
+            if number == 3 and not broken:
+                broken.append(pod)
+                raise RefusedError(503, "unavailable")
+            yield pod
+
+    broken = []
+    listing(monkeypatch, breaks_once)
+    add(api, NINE)
+    replica.scans()
+    settle(replica)
+    replica.policy = Policy()
+    replica.scans()
+    settle(replica)
+    assert (costs(api), len(broken)) == ({}, 1)
+
+
+@pytest.mark.parametrize("most", [5, 500])
+def test_no_cost_stays_on_a_workload_that_grows_too_large(api, replica, monkeypatch, most):
+    add(api, NINE)
+    replica.scans()
+    settle(replica)
+    assert len(costs(api)) == 9
+    monkeypatch.setattr(guard, "_MOST_PODS", most)
+    api.put("deployments", "web", "shop", **{**api.objects["deployments"]["shop", "web"], "status": {"replicas": 9}})
+    replica.scans()
+    settle(replica)
+    assert len(costs(api)) == (9 if most > 9 else 0)
+
+
+def test_an_order_that_takes_too_long_is_given_up(api, replica, monkeypatch):
+    def never(*_):
+        while True:
+            pass
+
+    monkeypatch.setattr(guard, "_PLAN_SECONDS", 0.05)
+    monkeypatch.setattr(guard, "removal_plan", never)
+    add(api, NINE)
+    replica.scans()
+    settle(replica)
+    assert (costs(api), figures(replica)["evenspread_scale_in_guarded",]) == ({}, 0)
+
+
+def test_pods_without_the_replica_set_do_not_disable_the_guard(api, replica):
+    add(api, NINE)
+    spec = {"containers": [{"name": "c", "image": "busybox"}], "nodeName": "n-a"}
+    api.put("pods", "stray", "shop", metadata={"labels": {"app": "web"}}, spec=spec, status=READY)
+    replica.scans()
+    settle(replica)
+    assert {*costs(api)} == {f"web-{number}" for number in range(9)}
 
 
 def test_the_writes_stay_within_the_budget(api, replica):

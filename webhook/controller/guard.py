@@ -8,8 +8,9 @@ its rollout. If another program writes the costs of a workload, the guard stops 
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from msgspec import Raw, Struct
 
@@ -18,14 +19,21 @@ from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.feed import Feed
 from webhook.cluster.writing.deletion_costs import CostedPod, costed_pods, put_cost
 from webhook.cluster.writing.reports import is_of_one_object
-from webhook.controller.bounds import Allowance
+from webhook.controller.bounds import Allowance, CpuLimitError, call_within
 from webhook.controller.events import EventWriter
 from webhook.controller.scan_inputs import current_context
 from webhook.controller.workload_lister import ObjectJson
 from webhook.core.api.selectors import Selector
 from webhook.core.explain.explanation import balances_of
 from webhook.core.pods_to_create.next_pod import next_pod_of
-from webhook.core.pods_to_remove.deletion_costs import deletion_costs, removal_plan, spread_limits
+from webhook.core.pods_to_remove.deletion_costs import (
+    RemovalPlan,
+    SpreadLimit,
+    deletion_costs,
+    removal_plan,
+    spread_limits,
+)
+from webhook.core.pods_to_remove.running_pod import RunningPod
 from webhook.core.policy.lookup import scale_in_for
 from webhook.core.policy.options import ScaleIn
 from webhook.core.policy.policy import Policy
@@ -40,8 +48,8 @@ from webhook.core.workloads.reading import stated_type
 from webhook.logs import bounded, exception_fields
 from webhook.report.scanned import guard_notice
 
-# A plan for more pods takes too long: a pod of 500 needs up to 500 comparisons.
 _MOST_PODS = 500
+_PLAN_SECONDS = 3.0  # for an order of removal: 500 pods on 500 hosts take a second
 _TURN_SECONDS = 1.0  # then the scan continues
 _AGAIN_SECONDS = 5.0  # until the next attempt after a conflict or the limit of writes
 _WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 2.0, 60.0  # after failures
@@ -125,13 +133,14 @@ class ScaleInGuard:
             return
         until = time.monotonic() + _TURN_SECONDS
         try:
+            within = current_context(policy, feed, self._clock())
             for key, (raw, skews) in [*self._due.items()]:
                 if not self._may_write() or time.monotonic() >= until:
                     break
-                if self._reconcile(key, raw, skews, policy, feed):
+                self._due[key] = self._due.pop(key)  # behind the others, whatever happens
+                if self._reconcile(key, raw, skews, within, feed):
                     del self._due[key]
                 else:
-                    self._due[key] = self._due.pop(key)  # behind the others
                     self._wait_until = self._clock() + _AGAIN_SECONDS
         except ClusterError as error:
             self._wait(error)
@@ -140,11 +149,10 @@ class ScaleInGuard:
             self._allowance.forget_idle()
 
     def _reconcile(
-        self, key: ObjectKey, raw: ObjectJson, skews: tuple[ActualSkew, ...], policy: Policy, feed: Feed
+        self, key: ObjectKey, raw: ObjectJson, skews: tuple[ActualSkew, ...], within: ScanContext, feed: Feed
     ) -> bool:
         """Bring the costs of a workload up to date. Returns False to try again later. Raises ClusterError."""
         try:
-            within = current_context(policy, feed, self._clock())
             with feed.lock:
                 task = _task(raw, within)
             if task is None:
@@ -166,13 +174,17 @@ class ScaleInGuard:
             return True
 
     def _guard(self, key: ObjectKey, task: _Task, within: ScanContext, feed: Feed) -> bool:
+        with feed.lock:
+            number = sum(feed.index.pods.count(task.source.namespace, task.own).values())
+        if number > _MOST_PODS:
+            return self._give_up(key, task)
         pods = [*costed_pods(self._server, task.source.namespace, task.own.text)]
-        active = [pod for pod in pods if pod.active is not None]
+        active = [pod for pod in pods if pod.active is not None and pod.replica_set]
         if any(pod.foreign for pod in active):
             self._stop(key, task)
             return self._clear(pod for pod in pods if pod.ours and not pod.foreign)
         self.stopped.discard(key)
-        if len({pod.controller for pod in active}) > 1 or len(active) > _MOST_PODS:
+        if len({pod.replica_set for pod in active}) > 1:
             self.guarded.discard(key)
             return True  # each event of its pods makes it due again
         running = [pod.active for pod in active if pod.active is not None]
@@ -181,32 +193,40 @@ class ScaleInGuard:
             limits = spread_limits(balances, running, feed.index.nodes.view().slots)
         if limits is None:
             return False  # The list and the watch are from different moments.
-        if not limits:
+        plan = _plan(running, limits)
+        return self._give_up(key, task) if plan is None else self._write(key, active, plan)
+
+    def _write(self, key: ObjectKey, active: Iterable[CostedPod], plan: RemovalPlan) -> bool:
+        costs, refused = deletion_costs(plan.order), self.writes["refused"]
+        for pod in active:
+            cost = costs.get(pod.name)
+            is_current = cost is None or pod.active is None or cost == pod.active.deletion_cost
+            if not is_current and not self._put(pod, cost):
+                return False
+        if self.writes["refused"] > refused:
             self.guarded.discard(key)
-            return self._clear(pod for pod in pods if pod.ours)
-        plan = removal_plan([pod for pod in running if pod.ready], limits)
-        costs = deletion_costs(plan.order)
-        changed = [
-            (pod, cost)
-            for pod in active
-            if pod.active is not None and (cost := costs.get(pod.name)) is not None and cost != pod.active.deletion_cost
-        ]
-        if not all(self._put(pod, cost) for pod, cost in changed):
-            return False
-        self.guarded.add(key)
-        self.worst[key] = plan.worst_skew
+        else:
+            self.guarded.add(key)
+            self.worst[key] = plan.worst_skew
         return True
+
+    def _give_up(self, key: ObjectKey, task: _Task) -> bool:
+        """Leave the order to the ReplicaSet controller. Old costs would remove new pods first."""
+        self.guarded.discard(key)
+        return self._clear(self._costed_of(task))
 
     def _costed_of(self, task: _Task) -> list[CostedPod]:
         if self._costed is None:
-            self._costed = defaultdict(dict)
+            found = defaultdict[str, dict[str, CostedPod]](dict)
             for pod in costed_pods(self._server):
                 if pod.ours:
-                    self._costed[pod.namespace][pod.name] = pod
+                    found[pod.namespace][pod.name] = pod
+            self._costed = found
         return [pod for pod in self._costed[task.source.namespace].values() if task.own.matches(pod.labels)]
 
     def _clear(self, pods: Iterable[CostedPod]) -> bool:
-        return all(self._put(pod, None) for pod in pods)
+        done = [self._put(pod, None) for pod in pods]
+        return all(done)
 
     def _put(self, pod: CostedPod, cost: int | None) -> bool:
         """Write or remove a cost. Returns False if it must be tried again. Raises ClusterError if writing is futile."""
@@ -216,8 +236,12 @@ class ScaleInGuard:
             self.writes["postponed"] += 1
             return False
         try:
-            there = put_cost(self._server, pod, cost)
+            put_cost(self._server, pod, cost)
         except RefusedError as error:
+            # A removal conflicts with no field manager, so the pod is gone.
+            if error.status == _CONFLICT and cost is None:
+                self._forget_pod(pod)
+                return True
             if error.status == _CONFLICT:
                 self.writes["conflict"] += 1
                 return False
@@ -230,12 +254,15 @@ class ScaleInGuard:
             self.writes["failed"] += 1
             raise
         self.writes["removed" if cost is None else "written"] += 1
-        if self._costed is not None:
-            if cost is None or not there:
-                self._costed[pod.namespace].pop(pod.name, None)
-            else:
-                self._costed[pod.namespace][pod.name] = pod
+        if cost is None:
+            self._forget_pod(pod)
+        elif self._costed is not None:
+            self._costed[pod.namespace][pod.name] = pod
         return True
+
+    def _forget_pod(self, pod: CostedPod) -> None:
+        if self._costed is not None:
+            self._costed[pod.namespace].pop(pod.name, None)
 
     def _stop(self, key: ObjectKey, task: _Task) -> None:
         self.guarded.discard(key)
@@ -260,6 +287,17 @@ class ScaleInGuard:
         asked = error.retry_after if isinstance(error, RefusedError) else 0.0
         backoff = min(_WAIT_SECONDS * 2.0 ** (self._failures - 1), _LONGEST_WAIT_SECONDS)
         self._wait_until = self._clock() + max(asked, backoff)
+
+
+def _plan(running: Iterable[RunningPod], limits: Sequence[SpreadLimit]) -> RemovalPlan | None:
+    """Return the order of removal. None without a constraint that the order can keep, or out of time."""
+    if not limits:
+        return None
+    try:
+        return call_within(_PLAN_SECONDS, partial(removal_plan, [pod for pod in running if pod.ready], limits))
+    except CpuLimitError:
+        _log.warning("an order of removal takes too long, so its pods get no deletion costs")
+        return None
 
 
 def _task(raw: ObjectJson, within: ScanContext) -> _Task | None:

@@ -24,8 +24,9 @@ zone[0]  DoNotSchedule, maxSkew 1
   the worst case leaves no pod in b and c
   4 new pods repair the worst case, if each gets a node in the domain with the
     fewest pods
-to keep maxSkew, let evenspread choose the order: set controller.scaleIn.guard
-  in the chart, and the annotation evenspread.io/scale-in: guard on the workload
+if another order keeps maxSkew, evenspread can choose it: set the annotation
+  evenspread.io/scale-in: guard on the workload, and controller.scaleIn.guard in
+  the chart
 
 not evaluated: AdmissionPlugins: quota, other webhooks and policies for a new
   pod
@@ -96,22 +97,29 @@ class TestThePage:
     @pytest.mark.parametrize(
         ("state", "replicas", "constraints", "lines"),
         [
-            pytest.param(EVEN, 8, [ZONE], ["every removal order keeps maxSkew 1"], id="a pod less"),
+            pytest.param(EVEN, 8, [ZONE], ["the controller keeps maxSkew 1 in every order"], id="a pod less"),
             pytest.param(
-                EVEN, 0, [ZONE], ["the worst case leaves no pod in a, b and c", "every removal"], id="all pods"
+                EVEN, 0, [ZONE], ["the worst case leaves no pod in a, b and c", "the controller keeps"], id="all pods"
             ),
             pytest.param(
                 "a: a0=4 | b: b0=1 b1=1 b2=1",
                 3,
                 [ZONE],
-                ["the worst case leaves no pod in a", "no removal order keeps maxSkew 1", "2 new pods repair"],
+                [
+                    "the worst case leaves no pod in a",
+                    "the controller exceeds maxSkew 1 in every order",
+                    "2 new pods repair",
+                ],
                 id="pods that share a node go first",
             ),
             pytest.param(
                 "a: a0=5 | b: b0=1",
                 5,
                 [ZONE],
-                ["no removal order keeps maxSkew 1", "scaling out by 1 pod does not repair the worst case, which"],
+                [
+                    "the controller exceeds maxSkew 1 in every order",
+                    "scaling out by 1 pod does not repair the worst case, which",
+                ],
                 id="uneven before",
             ),
             pytest.param(
@@ -121,7 +129,7 @@ class TestThePage:
                 ["the worst case leaves", "new pods do not repair the worst case, because the global minimum stays"],
                 id="fewer zones than minDomains",
             ),
-            pytest.param("a0=3", 1, [ZONE], ["every removal order keeps maxSkew 1"], id="no zone"),
+            pytest.param("a0=3", 1, [ZONE], ["the controller keeps maxSkew 1 in every order"], id="no zone"),
         ],
     )
     def test_consequences(self, ask, state, replicas, constraints, lines):
@@ -245,7 +253,7 @@ class TestTheOrder:
             "a: a0 a1 | b: b0 b1", "--replicas", "2", objects=[*objects, *pods], words=(f"{kind}/web", "-n", "shop")
         )
         assert "worst   skew 2  a 2, b 0\n" in out
-        assert ("to keep maxSkew, let evenspread choose the order" in out) is guardable
+        assert ("if another order keeps maxSkew, evenspread can choose it" in out) is guardable
 
     def test_a_bare_replica_set_beside_one_with_an_owner(self, answer):
         """Only an owner's pods on the same node count."""

@@ -85,6 +85,12 @@ def test_why_there_is_no_plan(ask, objects, reason):
     assert (code, out) == (1, f"StatefulSet shop/web: no evictions repair zone[0]: {reason}\n")
 
 
+def test_a_max_skew_of_0_ends(ask):
+    """Files can have it. The API server refuses it."""
+    code, out, _ = ask(UNEVEN, objects=[web("zone hard 0 app=web")])
+    assert (code, out) == (1, "StatefulSet shop/web: no evictions repair zone[0]: a replacement could stay Pending\n")
+
+
 def test_several_workloads_have_a_page_each(ask):
     _, out, _ = ask(UNEVEN, objects=[web(ZONE), web(ZONE, name="web2")])
     assert [line.split(":")[0] for line in out.splitlines() if line.endswith("possible")] == [

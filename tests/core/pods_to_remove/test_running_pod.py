@@ -53,6 +53,13 @@ def test_every_field_of_a_pod_is_read():
     )
 
 
+def test_a_time_without_zone_is_utc():
+    """Only files have one."""
+    pod = raw(phase="Running")
+    pod["metadata"]["creationTimestamp"] = "1970-01-01T00:00:03"
+    assert read(pod).created == 3 * SECOND
+
+
 def test_a_pod_without_any_field_is_active():
     assert read({}) == RunningPod(name="")
 

@@ -18,9 +18,9 @@ from webhook.core.api.types import ApiType, OwnerReference, controller_of
 from webhook.core.api.well_known import DELETION_COST_ANNOTATION
 from webhook.core.decoders import decoder_of
 from webhook.core.pods_to_remove.running_pod import RemovalFields, RunningPod, active_pod
+from webhook.core.workloads.kinds import REPLICA_SET
 
 COST_MANAGER = "evenspread-scale-in"
-_GONE = 404
 _FIELDS = ("f:metadata", "f:annotations", f"f:{DELETION_COST_ANNOTATION}")
 
 
@@ -48,7 +48,7 @@ class CostedPod(Struct, frozen=True):
 
     Attributes:
         active: The facts of an active pod. None for a terminating or ended pod.
-        controller: The uid of the pod's controller. Empty without one.
+        replica_set: The uid of the pod's ReplicaSet. Empty without one.
         ours: Whether evenspread wrote the annotation, perhaps with other writers.
         foreign: Whether another field manager wrote it, also in a pod template.
     """
@@ -58,7 +58,7 @@ class CostedPod(Struct, frozen=True):
     uid: str
     labels: Mapping[str, str]
     active: RunningPod | None
-    controller: str
+    replica_set: str
     ours: bool
     foreign: bool
 
@@ -73,26 +73,24 @@ def costed_pods(server: ApiServer, namespace: str = "", selector: str = "") -> I
         for raw in page.items or ():
             try:
                 meta, active = _OWNED.decode(raw).metadata, active_pod(_REMOVAL.decode(raw))
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
             yield _costed(meta, active)
 
 
-def put_cost(server: ApiServer, pod: CostedPod, cost: int | None) -> bool:
-    """Write the cost, or remove ours for None. Returns False if the pod is gone.
+def put_cost(server: ApiServer, pod: CostedPod, cost: int | None) -> None:
+    """Write the cost, or remove ours for None.
 
     Raises:
-        ClusterError: The API server refuses or does not answer.
+        ClusterError: The API server refuses or does not answer. 409 for a pod that is gone, or another writer's cost.
+
+    Source: apiserver pkg/endpoints/handlers/patch.go ``applyPatch``.
     """
     annotations = {} if cost is None else {"annotations": {DELETION_COST_ANNOTATION: str(cost)}}
     meta = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid, **annotations}
     path = f"/api/v1/namespaces/{quote(pod.namespace)}/pods/{quote(pod.name)}?fieldManager={COST_MANAGER}&force=false"
     document = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
-    answer = server.send("PATCH", path, document, media="application/apply-patch+yaml")
-    if answer.status == _GONE:
-        return False
-    answer.accepted()
-    return True
+    server.send("PATCH", path, document, media="application/apply-patch+yaml").accepted()
 
 
 def _costed(meta: _Meta, active: RunningPod | None) -> CostedPod:
@@ -105,7 +103,7 @@ def _costed(meta: _Meta, active: RunningPod | None) -> CostedPod:
         uid=meta.uid,
         labels=meta.labels or {},
         active=active,
-        controller=owner.uid if owner is not None else "",
+        replica_set=owner.uid if owner is not None and owner.kind == REPLICA_SET[1] else "",
         ours=COST_MANAGER in managers,
         foreign=present and managers != {COST_MANAGER},
     )

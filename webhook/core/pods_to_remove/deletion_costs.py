@@ -75,6 +75,8 @@ def spread_limits(
                 counts[domain] -= 1
         if min(staying, default=0) < 0:
             return None
+        if not domain_of:
+            continue  # No order of removal changes its counts.
         limits.append(
             SpreadLimit(
                 max_skew=domains.constraint.max_skew,

@@ -127,8 +127,8 @@ class _Gauge(Struct, frozen=True):
 
 def _fewest_moves(levels: Counter[int], max_skew: int) -> int:
     """Count the moves to reach max_skew if each moves a pod from a fullest to an emptiest domain."""
-    moves = 0
-    while (high := max(levels)) - (low := min(levels)) > max_skew:
+    moves, least = 0, max(max_skew, 1)  # No pods are even in all numbers of domains, so 0 has no end.
+    while (high := max(levels)) - (low := min(levels)) > least:
         for before, after in ((high, high - 1), (low, low + 1)):
             levels[before] -= 1
             levels[after] += 1

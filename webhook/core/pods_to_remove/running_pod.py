@@ -129,6 +129,8 @@ def _most_restarts(statuses: Iterable[_ContainerStatus]) -> int:
 
 def _nanoseconds(time: datetime | None) -> int | None:
     """Convert to nanoseconds since 1970. None for Go's zero time, the first second of year 1, written as null."""
+    if time is not None and time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)  # The API server refuses a time without zone, but files can have one.
     return None if time is None or time == _ZERO_TIME else (time - _EPOCH) // _MICROSECOND * 1000
 
 

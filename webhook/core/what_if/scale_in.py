@@ -21,6 +21,7 @@ from webhook.core.workloads.labels_at_creation import is_placeholder
 
 _ROLLOUT = "a rollout is in progress"
 _NO_SELECTOR = "its pods are unknown"
+_NEW_TEMPLATE = "matchLabelKeys do not count the running pods as the manifest's: use KIND/NAME"
 _OTHER_CONTROLLER = "its controller's choice of pods is unknown"
 
 
@@ -75,6 +76,8 @@ def _forecast(source: ReplicatedSource, known: Sequence[RunningPod], within: Con
         return WorkloadScaleIn(title=source.title, pods=len(pods), replicas=source.replicas, unknown=unknown)
     removal = _removal(source, pods, within)
     balances = balances_of(Cycle(next_pod_of(source, within).problem), soft_defaults=True)
+    if not source.applied and any(balance.written.match_label_keys for balance in balances):
+        return WorkloadScaleIn(title=source.title, pods=len(pods), replicas=source.replicas, unknown=_NEW_TEMPLATE)
     slots = within.cluster.nodes.view().slots
     return WorkloadScaleIn(
         title=source.title,

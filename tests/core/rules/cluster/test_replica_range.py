@@ -220,7 +220,8 @@ def test_the_kinds_that_scale_in(manifest, expected):
 def test_a_finding_about_a_scale_in():
     (finding,) = findings_of(SCALE_IN, web(ZONE), index=scaled(THREE, 3, 9))
     assert finding.path == "spec.template.spec.topologySpreadConstraints[0].maxSkew"
-    assert finding.fix == "add the annotation evenspread.io/scale-in: guard to the workload"
+    guard = "add the annotation evenspread.io/scale-in: guard to the workload"
+    assert finding.fix == f"{guard}, with controller.scaleIn.guard in the chart"
     assert finding.detail == (
         "the autoscaler allows 3 to 9 replicas; a scale-in removes pods without regard to zones, so even from an even"
         " distribution it can leave a skew of 3, beyond maxSkew 1"

@@ -13,8 +13,8 @@ from webhook.core.what_if.scale_in import WorkloadScaleIn
 _MOST_DOMAINS = 6  # With more, a line has the extremes only.
 _NAME = 40  # characters of a domain
 _HELP = (
-    "to keep maxSkew, let evenspread choose the order: set controller.scaleIn.guard in the chart, and the annotation "
-    f"{SCALE_IN_ANNOTATION}: guard on the workload"
+    "if another order keeps maxSkew, evenspread can choose it: set the annotation "
+    f"{SCALE_IN_ANNOTATION}: guard on the workload, and controller.scaleIn.guard in the chart"
 )
 
 
@@ -29,7 +29,7 @@ def scale_in_section(scale_in: WorkloadScaleIn, paint: Paint) -> Iterator[str]:
         yield "  its pods have no spread constraints\n"
     for balance, bounds in scale_in.constraints:
         yield from _constraint(balance, bounds, scale_in, paint)
-    if scale_in.guardable and any(_depends_on_order(balance, bounds) for balance, bounds in scale_in.constraints):
+    if scale_in.guardable and any(_can_exceed(balance, bounds) for balance, bounds in scale_in.constraints):
         yield from wrapped(_HELP, paint, GREEN)
 
 
@@ -45,9 +45,8 @@ def _constraint(balance: Balance, bounds: ScaleIn, scale_in: WorkloadScaleIn, pa
         yield from wrapped(line, paint, indent="  ")
 
 
-def _depends_on_order(balance: Balance, bounds: ScaleIn) -> bool:
-    """Whether some removal orders keep maxSkew, and others do not."""
-    return (bounds.best.skew or 0) <= balance.domains.constraint.max_skew < (bounds.worst.skew or 0)
+def _can_exceed(balance: Balance, bounds: ScaleIn) -> bool:
+    return (bounds.worst.skew or 0) > balance.domains.constraint.max_skew
 
 
 def _text(distribution: Distribution) -> str:
@@ -67,10 +66,10 @@ def _consequences(bounds: ScaleIn, max_skew: int, removed: int) -> Iterator[str]
     if bounds.emptied and len(bounds.worst.counts) <= _MOST_DOMAINS:
         yield f"the worst case leaves no pod in {together(one_line(name, _NAME) for name in bounds.emptied)}"
     if worst <= max_skew:
-        yield f"every removal order keeps maxSkew {max_skew}"
+        yield f"the controller keeps maxSkew {max_skew} in every order"
         return
     if best > max_skew:
-        yield f"no removal order keeps maxSkew {max_skew}"
+        yield f"the controller exceeds maxSkew {max_skew} in every order"
     if bounds.repair is None:
         yield "new pods do not repair the worst case, because the global minimum stays"
     elif bounds.repair > removed:

@@ -161,7 +161,7 @@ def with_pods(targets: Targets, kept: Iterable[Item], target: Target, what_if: W
 def _active(item: Item) -> RunningPod | None:
     try:
         return active_pod(_REMOVAL_FIELDS.decode(item.raw))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -209,7 +209,7 @@ def _uneven(placed: Placed, replicas: _Replicas, nodes: UsableNodes) -> Finding 
     return SCALE_IN.finding(
         placed,
         "maxSkew",
-        Fix(f"add the annotation {_GUARD} to the workload"),
+        Fix(f"add the annotation {_GUARD} to the workload, with controller.scaleIn.guard in the chart"),
         summary=f"{placed.name}: {between}, scale-in can leave {counts}",
         remedy="guard the scale-in",
         detail=f"the autoscaler allows {replicas.fewest:,} to {plural(replicas.most, 'replica')}; a scale-in removes"
