@@ -1,8 +1,9 @@
 """Measure scale-ins of workloads, and write pod deletion costs to keep the pods of guarded workloads spread.
 
-Only ReplicaSets use the costs, so the guard reads Deployments and ReplicaSets alone. A workload is due after each new
-scan: its pods, its constraints or the policy may have changed. A workload with several ReplicaSets waits for the end of
-its rollout. If another program writes the costs of a workload, the guard stops for this workload and removes its own.
+Only ReplicaSets use the costs, so the guard reads only workloads with ReplicaSets: Deployments, Rollouts, ReplicaSets.
+A workload is due after each new scan: its pods, its constraints or the policy may have changed. A workload with several
+ReplicaSets waits for the end of its rollout. If another program writes the costs of a workload, the guard stops for
+this workload and removes its own.
 """
 
 import logging
@@ -43,7 +44,7 @@ from webhook.core.scan.scan_context import ObjectKey, ScanContext
 from webhook.core.scan.scan_results import ActualSkew, ScannedWorkload
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.what_if.sources import ReplicatedSource, sources_in_cluster
-from webhook.core.workloads.kinds import KINDS, REPLICA_SET, group_kind
+from webhook.core.workloads.kinds import are_removed_by_replica_sets, group_kind
 from webhook.core.workloads.reading import stated_type
 from webhook.logs import bounded, exception_fields
 from webhook.report.scanned import guard_notice
@@ -54,7 +55,6 @@ _TURN_SECONDS = 1.0  # then the scan continues
 _AGAIN_SECONDS = 5.0  # until the next attempt after a conflict or the limit of writes
 _WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 2.0, 60.0  # after failures
 _CONFLICT = 409
-_KINDS = frozenset(kind for kind, row in KINDS.items() if row.in_replica_sets) | {REPLICA_SET}
 
 _log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class ScaleInGuard:
 
     def take(self, raw: ObjectJson, scanned: ScannedWorkload) -> None:
         """Make a scanned workload due."""
-        if group_kind(scanned.api_version, scanned.kind) in _KINDS:
+        if are_removed_by_replica_sets(group_kind(scanned.api_version, scanned.kind)):
             self._due[key_of_object(raw)] = raw, scanned.skews
 
     def keep(self, known: Collection[ObjectKey]) -> None:
@@ -301,13 +301,13 @@ def _plan(running: Iterable[RunningPod], limits: Sequence[SpreadLimit]) -> Remov
 
 
 def _task(raw: ObjectJson, within: ScanContext) -> _Task | None:
-    """Read a scanned workload. None if its pods are in no ReplicaSet, or unknown."""
+    """Read a scanned workload. None if its pods are unknown."""
     sources = [*sources_in_cluster(stated_type(raw), Raw(raw), within.context)]
     if len(sources) != 1 or within.index is None:
         return None
     (source,) = sources
     workload, own = source.workload, source.own
-    if own is None or not (workload.traits.in_replica_sets or workload.group_kind == REPLICA_SET):
+    if own is None:
         return None
     labels = within.index.namespaces.labels(source.namespace)
     mode = scale_in_for(within.context.policy, source.namespace, labels or {}, workload.meta.annotations)

@@ -16,7 +16,13 @@ from webhook.core.pods_to_remove.scale_in import Removal, ScaleIn, removal_of, s
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.text import plural
 from webhook.core.what_if.sources import ReplicatedSource
-from webhook.core.workloads.kinds import JOB, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET
+from webhook.core.workloads.kinds import (
+    JOB,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    are_removed_by_replica_sets,
+)
 from webhook.core.workloads.labels_at_creation import is_placeholder
 
 _ROLLOUT = "a rollout is in progress"
@@ -84,7 +90,7 @@ def _forecast(source: ReplicatedSource, known: Sequence[RunningPod], within: Con
         pods=len(pods),
         replicas=len(pods) - removal.number,
         constraints=tuple((balance, scale_in_of(balance.domains, removal, slots)) for balance in balances),
-        guardable=source.workload.traits.in_replica_sets or source.workload.group_kind == REPLICA_SET,
+        guardable=are_removed_by_replica_sets(source.workload.group_kind),
     )
 
 

@@ -335,6 +335,11 @@ def traits(kind: GroupKind) -> Traits:
     return KINDS.get(kind, _UNKNOWN)
 
 
+def are_removed_by_replica_sets(kind: GroupKind) -> bool:
+    """Whether a ReplicaSet chooses the pods to remove when an object of this kind scales in."""
+    return kind == REPLICA_SET or traits(kind).in_replica_sets
+
+
 def resource_name(kind: GroupKind) -> str:
     return f"{kind[1].lower()}s"
 

@@ -16,8 +16,8 @@ from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, Rul
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS, UsableNodes
 from webhook.core.text import plural
-from webhook.core.workloads.kinds import REPLICA_SET
-from webhook.core.workloads.workload import Workload, namespace_of
+from webhook.core.workloads.kinds import are_removed_by_replica_sets
+from webhook.core.workloads.workload import namespace_of
 
 # No region of a cloud has more zones. With more, the zones are racks or rooms, and empty zones are normal.
 _MOST_ZONES = 6
@@ -76,7 +76,8 @@ def _evaluated(subject: Subject) -> Iterator[RuleAnswer]:
         yield finding
     elif missing:
         yield NotEvaluated(MINIMUM.id, missing)
-    if not _removes_any(subject.workload) or _is_guarded(subject):
+    # Other controllers may remove pods in a fixed order, and cannot be guarded.
+    if not are_removed_by_replica_sets(subject.workload.group_kind) or _is_guarded(subject):
         return
     if missing:
         yield NotEvaluated(SCALE_IN.id, missing)
@@ -139,11 +140,6 @@ def _replicas(subject: Subject) -> _Replicas | None:
         return _Replicas(stated, stated, scaled=False) if stated is not None and stated > 1 else None
     spec = subject.scaler.spec
     return _Replicas(spec.least, spec.max_replicas, scaled=True) if spec.max_replicas > 1 else None
-
-
-def _removes_any(workload: Workload) -> bool:
-    """Whether ReplicaSets remove the pods. Others may remove them in a fixed order, and cannot be guarded."""
-    return workload.traits.in_replica_sets or workload.group_kind == REPLICA_SET
 
 
 def _is_guarded(subject: Subject) -> bool:
