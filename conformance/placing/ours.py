@@ -8,7 +8,7 @@ from collections import Counter
 import msgspec
 
 from webhook.cli.cluster_source import ClusterSource
-from webhook.cli.commands.simulate.targets import is_kept, targets, with_pods
+from webhook.cli.commands.simulate.targets import is_kept, targets
 from webhook.cli.target import Target
 from webhook.core.what_if.events import WhatIf
 from webhook.core.what_if.run import Run
@@ -113,8 +113,7 @@ def simulated(world):
         read = read_snapshot(io.BufferedReader(io.BytesIO(lines)), "world", keep=lambda item: is_kept(item, of, WhatIf(), ()))
         known = ClusterSource(index=read.index, version=read.version, source="world", kept=read.kept)
         within = Context(policy=Policy(), version=read.version or RECORDED, index=read.index, today="2026-11-24", namespace="shop")
-        found, _ = targets(of, known, within, replicas=None, everywhere=False)
-        found = with_pods(found, known.kept, of, WhatIf())
+        found, _ = targets(of, known, within, WhatIf(), replicas=None, everywhere=False)
     run = Run(index=known.index, targets=found, within=within, effort=Effort(states=STATES), rollout="rolls" in world)
     (joint,) = run.joint_verdicts(WhatIf())
     whole, staying = joint.whole, sum(each.staying for each in joint.workloads)

@@ -131,7 +131,7 @@ class Targets(Struct, frozen=True, kw_only=True):
     """
 
     sources: tuple[ReplicatedSource, ...]
-    pods: Mapping[str, Sequence[Pod]] = {}
+    pods: Mapping[str, Sequence[Pod]]
     active: Mapping[str, Sequence[RunningPod]] = {}
     everything: bool = False
     namespace: str = ""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from webhook.answers.simulated import simulated
 from webhook.cli.cluster_source import cluster_with_pods
 from webhook.cli.commands.simulate.page import render as page
-from webhook.cli.commands.simulate.targets import at_minimum, is_kept, targets, with_pods
+from webhook.cli.commands.simulate.targets import at_minimum, is_kept, targets
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import ClusterSelection, open_cluster
@@ -196,8 +196,9 @@ def answer_request(
     )
     within = replace(within, namespace=within.namespace or DEFAULT_NAMESPACE)
     target = target.in_namespace(within.namespace)
-    workloads, incomplete = targets(target, known, within, replicas=request.replicas, everywhere=not frame.namespace)
-    workloads = with_pods(workloads, known.kept, target, what_if)
+    workloads, incomplete = targets(
+        target, known, within, what_if, replicas=request.replicas, everywhere=not frame.namespace
+    )
     if request.scale_in:
         workloads = at_minimum(workloads, known.index)
     if request.rollout and len(workloads.sources) > 1:

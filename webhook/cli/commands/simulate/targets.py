@@ -91,15 +91,24 @@ def _may_be_removed(pod: _Bound, target: Target) -> bool:
     return bool(target.files) or (target.named is not None and target.named.namespace == pod.metadata.namespace)
 
 
-def targets(
-    target: Target, known: ClusterSource, within: Context, *, replicas: int | None, everywhere: bool
+def targets(  # noqa: PLR0913 the last two by keyword
+    target: Target,
+    known: ClusterSource,
+    within: Context,
+    what_if: WhatIf,
+    *,
+    replicas: int | None,
+    everywhere: bool,
 ) -> tuple[Targets, bool]:
-    """Read the simulated workloads. Adds their future owners and other objects of the files to the index.
+    """Read the simulated workloads, and the pods that may lose their node or be removed by a scale-in.
+
+    Adds the workloads' future owners and other objects of the files to the index.
 
     Args:
         target: The target on the command line.
         known: The cluster.
         within: The context of the rules: cluster, policy and default namespace.
+        what_if: The events.
         replicas: Replicas of each workload. None for its own number.
         everywhere: Whether the command line has no namespace.
 
@@ -128,8 +137,11 @@ def targets(
         add_owners(source, known.index)
     if replicas is None:
         workloads = [replace(source, most=_max_replicas(source, known.index)) for source in workloads]
+    moving, active = _pods(known.kept, target, what_if)
     targets = Targets(
         sources=tuple(workloads),
+        pods=moving,
+        active=active,
         everything=target.everything,
         namespace=namespace,
         unseen=(*unreadable, *known.missing),
@@ -137,15 +149,10 @@ def targets(
     return targets, incomplete
 
 
-def with_pods(targets: Targets, kept: Iterable[Item], target: Target, what_if: WhatIf) -> Targets:
-    """Return the targets with the pods that may lose their node, and the pods that a scale-in may remove.
-
-    Args:
-        targets: The simulated workloads.
-        kept: The objects selected by `is_kept`.
-        target: The target on the command line.
-        what_if: The events.
-    """
+def _pods(
+    kept: Iterable[Item], target: Target, what_if: WhatIf
+) -> tuple[dict[str, list[Pod]], dict[str, list[RunningPod]]]:
+    """Return the pods that may lose their node, by node, and the pods that a scale-in may remove, by namespace."""
     moving, active = dict[str, list[Pod]](), dict[str, list[RunningPod]]()
     for item in filter(_is_pod, kept):
         bound = _bound(item)
@@ -155,7 +162,7 @@ def with_pods(targets: Targets, kept: Iterable[Item], target: Target, what_if: W
             moving.setdefault(bound.spec.node_name, []).append(pod)
         if _may_be_removed(bound, target) and (running := _active(item)) is not None:
             active.setdefault(bound.metadata.namespace, []).append(running)
-    return replace(targets, pods=moving, active=active)
+    return moving, active
 
 
 def _active(item: Item) -> RunningPod | None:
