@@ -16,6 +16,7 @@ from msgspec import Struct
 from webhook.core.api.types import DO_NOT_SCHEDULE
 from webhook.core.explain.explanation import Balance
 from webhook.core.pods_to_remove.running_pod import RunningPod
+from webhook.core.pods_to_remove.scale_in import counted_domain
 
 # Between two costs: room for ten pods that come later, each halving a gap.
 _GAP = 1024
@@ -59,15 +60,15 @@ def spread_limits(
     limits = list[SpreadLimit]()
     for balance in balances:
         domains, hard = balance.domains, balance.written.when_unsatisfiable == DO_NOT_SCHEDULE
-        column, numbers = domains.column, sorted(domains.column.domains(domains.counting))
+        numbers = sorted(domains.column.domains(domains.counting))
         places, domain_of = {number: place for place, number in enumerate(numbers)}, dict[str, int]()
         counts = [domains.match_num.get(number, 0) for number in numbers]
         staying = [*counts]
         for pod in active:
-            slot = slots.get(pod.node)
-            if slot is None or not domains.counting >> slot & 1 or not domains.constraint.selector.matches(pod.labels):
+            number = counted_domain(domains, pod, slots)
+            if number is None:
                 continue
-            domain = places[column.domain_of[slot]]
+            domain = places[number]
             staying[domain] -= 1
             if pod.ready:
                 domain_of[pod.name] = domain

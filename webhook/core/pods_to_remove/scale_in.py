@@ -185,6 +185,14 @@ def removal_of(groups: RemovalGroups, number: int) -> Removal:
     return Removal(removed=tuple(removed))
 
 
+def counted_domain(domains: DomainCounts, pod: RunningPod, slots: Mapping[str, int]) -> int | None:
+    """Return the number of the domain that counts the pod, or None. ``slots`` has the slot of each node by name."""
+    slot = slots.get(pod.node)
+    if slot is None or not domains.counting >> slot & 1 or not domains.constraint.selector.matches(pod.labels):
+        return None
+    return domains.column.domain_of[slot]
+
+
 def scale_in_of(domains: DomainCounts, removal: Removal, slots: Mapping[str, int]) -> ScaleIn:
     """Compute the distributions of one constraint.
 
@@ -199,9 +207,9 @@ def scale_in_of(domains: DomainCounts, removal: Removal, slots: Mapping[str, int
     def counted(pods: Sequence[RunningPod]) -> list[int]:
         by_domain = dict.fromkeys(numbers, 0)
         for pod in pods:
-            slot = slots.get(pod.node)
-            if slot is not None and domains.counting >> slot & 1 and constraint.selector.matches(pod.labels):
-                by_domain[column.domain_of[slot]] += 1
+            number = counted_domain(domains, pod, slots)
+            if number is not None:
+                by_domain[number] += 1
         return [*by_domain.values()]
 
     today = [domains.match_num.get(number, 0) for number in numbers]
