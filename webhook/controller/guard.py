@@ -22,9 +22,10 @@ from webhook.cluster.writing.deletion_costs import CostedPod, costed_pods, put_c
 from webhook.cluster.writing.reports import is_of_one_object
 from webhook.controller.bounds import Allowance, CpuLimitError, call_within
 from webhook.controller.events import EventWriter
-from webhook.controller.scan_inputs import current_context
+from webhook.controller.scan_inputs import cluster_context
 from webhook.controller.workload_lister import ObjectJson
 from webhook.core.api.selectors import Selector
+from webhook.core.context import Context
 from webhook.core.explain.explanation import balances_of
 from webhook.core.pods_to_create.next_pod import next_pod_of
 from webhook.core.pods_to_remove.deletion_costs import (
@@ -40,7 +41,7 @@ from webhook.core.policy.options import ScaleIn
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.actual_skew import worst_after_scale_in
 from webhook.core.scan.known_workloads import key_of_object
-from webhook.core.scan.scan_context import ObjectKey, ScanContext
+from webhook.core.scan.scan_context import ObjectKey
 from webhook.core.scan.scan_results import ActualSkew, ScannedWorkload
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.what_if.sources import ReplicatedSource, sources_in_cluster
@@ -133,7 +134,7 @@ class ScaleInGuard:
             return
         until = time.monotonic() + _TURN_SECONDS
         try:
-            within = current_context(policy, feed, self._clock())
+            within = cluster_context(policy, feed, self._clock())
             for key, (raw, skews) in [*self._due.items()]:
                 if not self._may_write() or time.monotonic() >= until:
                     break
@@ -149,7 +150,7 @@ class ScaleInGuard:
             self._allowance.forget_idle()
 
     def _reconcile(
-        self, key: ObjectKey, raw: ObjectJson, skews: tuple[ActualSkew, ...], within: ScanContext, feed: Feed
+        self, key: ObjectKey, raw: ObjectJson, skews: tuple[ActualSkew, ...], within: Context, feed: Feed
     ) -> bool:
         """Bring the costs of a workload up to date. Returns False to try again later. Raises ClusterError."""
         try:
@@ -173,7 +174,7 @@ class ScaleInGuard:
             _log.error("a bug stopped the scale-in guard of a workload; others continue", extra={"fields": fields})
             return True
 
-    def _guard(self, key: ObjectKey, task: _Task, within: ScanContext, feed: Feed) -> bool:
+    def _guard(self, key: ObjectKey, task: _Task, within: Context, feed: Feed) -> bool:
         with feed.lock:
             number = sum(feed.index.pods.count(task.source.namespace, task.own).values())
         if number > _MOST_PODS:
@@ -189,7 +190,7 @@ class ScaleInGuard:
             return True  # each event of its pods makes it due again
         running = [pod.active for pod in active if pod.active is not None]
         with feed.lock:
-            balances = balances_of(Cycle(next_pod_of(task.source, within.context).problem), soft_defaults=True)
+            balances = balances_of(Cycle(next_pod_of(task.source, within).problem), soft_defaults=True)
             limits = spread_limits(balances, running, feed.index.nodes.view().slots)
         if limits is None:
             return False  # The list and the watch are from different moments.
@@ -300,15 +301,15 @@ def _plan(running: Iterable[RunningPod], limits: Sequence[SpreadLimit]) -> Remov
         return None
 
 
-def _task(raw: ObjectJson, within: ScanContext) -> _Task | None:
+def _task(raw: ObjectJson, within: Context) -> _Task | None:
     """Read a scanned workload. None if its pods are unknown."""
-    sources = [*sources_in_cluster(stated_type(raw), Raw(raw), within.context)]
-    if len(sources) != 1 or within.index is None:
+    sources = [*sources_in_cluster(stated_type(raw), Raw(raw), within)]
+    if len(sources) != 1:
         return None
     (source,) = sources
     workload, own = source.workload, source.own
     if own is None:
         return None
-    labels = within.index.namespaces.labels(source.namespace)
-    mode = scale_in_for(within.context.policy, source.namespace, labels or {}, workload.meta.annotations)
+    labels = within.cluster.namespaces.labels(source.namespace)
+    mode = scale_in_for(within.policy, source.namespace, labels or {}, workload.meta.annotations)
     return _Task(source, own, mode)

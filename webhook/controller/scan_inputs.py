@@ -47,14 +47,19 @@ def check_age(policy: Policy, feed: Feed) -> None:
         raise ClusterError(f"the copy of the cluster is {feed.age:.0f} s old; maxStaleness is {most:.0f} s")
 
 
-def current_context(policy: Policy, feed: Feed, seconds: float) -> ScanContext:
-    """Return the scan context with the current policy, time and cached cluster.
+def cluster_context(policy: Policy, feed: Feed, seconds: float) -> Context:
+    """Return the context with the policy, time and cached cluster.
 
     ``seconds`` is the Unix time. Raises ClusterError if the cache is older than maxStaleness.
     """
     check_age(policy, feed)
     now = iso_time(seconds)
-    context = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, today=now[:10], now=now)
+    return Context(policy=policy, version=feed.version or RECORDED, index=feed.index, today=now[:10], now=now)
+
+
+def current_context(policy: Policy, feed: Feed, seconds: float) -> ScanContext:
+    """Return the scan context of `cluster_context`. Raises ClusterError."""
+    context = cluster_context(policy, feed, seconds)
     with feed.lock:
         return scan_context(context)
 
