@@ -17,7 +17,7 @@ from webhook.cluster.listing import list_labelled
 from webhook.core.api.types import ApiType, OwnerReference, controller_of
 from webhook.core.api.well_known import DELETION_COST_ANNOTATION
 from webhook.core.decoders import decoder_of
-from webhook.core.pods_to_remove.running_pod import RemovalFields, RunningPod, active_pod
+from webhook.core.pods_to_remove.running_pod import RemovalFields, RemovalMeta, RunningPod, active_pod
 from webhook.core.workloads.kinds import REPLICA_SET
 
 COST_MANAGER = "evenspread-scale-in"
@@ -29,17 +29,13 @@ class _ManagedFields(ApiType, frozen=True):
     fields_v1: Mapping[str, object] | None = None
 
 
-class _Meta(ApiType, frozen=True):
-    name: str = ""
+class _Meta(RemovalMeta, frozen=True):
     namespace: str = ""
-    uid: str = ""
-    labels: Mapping[str, str] | None = None
-    annotations: Mapping[str, str] | None = None
     owner_references: tuple[OwnerReference, ...] | None = None
     managed_fields: tuple[_ManagedFields, ...] | None = None
 
 
-class _Owned(ApiType, frozen=True):
+class _Pod(RemovalFields, frozen=True):
     metadata: _Meta = _Meta()
 
 
@@ -63,7 +59,7 @@ class CostedPod(Struct, frozen=True):
     foreign: bool
 
 
-_OWNED, _REMOVAL = decoder_of(_Owned), decoder_of(RemovalFields)
+_POD = decoder_of(_Pod)
 
 
 def costed_pods(server: ApiServer, namespace: str = "", selector: str = "") -> Iterator[CostedPod]:
@@ -72,10 +68,10 @@ def costed_pods(server: ApiServer, namespace: str = "", selector: str = "") -> I
     for page in list_labelled(server, f"/api/v1{within}/pods", selector):
         for raw in page.items or ():
             try:
-                meta, active = _OWNED.decode(raw).metadata, active_pod(_REMOVAL.decode(raw))
+                pod = _POD.decode(raw)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
-            yield _costed(meta, active)
+            yield _costed(pod)
 
 
 def put_cost(server: ApiServer, pod: CostedPod, cost: int | None) -> None:
@@ -93,7 +89,8 @@ def put_cost(server: ApiServer, pod: CostedPod, cost: int | None) -> None:
     server.send("PATCH", path, document, media="application/apply-patch+yaml").accepted()
 
 
-def _costed(meta: _Meta, active: RunningPod | None) -> CostedPod:
+def _costed(pod: _Pod) -> CostedPod:
+    meta = pod.metadata
     managers = {each.manager for each in meta.managed_fields or () if _has_cost(each.fields_v1)}
     present = DELETION_COST_ANNOTATION in (meta.annotations or {})
     owner = controller_of(meta.owner_references)
@@ -102,7 +99,7 @@ def _costed(meta: _Meta, active: RunningPod | None) -> CostedPod:
         name=meta.name,
         uid=meta.uid,
         labels=meta.labels or {},
-        active=active,
+        active=active_pod(pod),
         replica_set=owner.uid if owner is not None and owner.kind == REPLICA_SET[1] else "",
         ours=COST_MANAGER in managers,
         foreign=present and managers != {COST_MANAGER},

@@ -22,7 +22,9 @@ _MICROSECOND = timedelta(microseconds=1)
 _ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
 
 
-class _Meta(ApiType, frozen=True):
+class RemovalMeta(ApiType, frozen=True):
+    """The metadata in `RemovalFields`."""
+
     name: str = ""
     uid: str = ""
     labels: Mapping[str, str] | None = None
@@ -62,7 +64,7 @@ class _Status(ApiType, frozen=True):
 class RemovalFields(ApiType, frozen=True):
     """The fields of a Pod that decide when its controller removes it."""
 
-    metadata: _Meta = _Meta()
+    metadata: RemovalMeta = RemovalMeta()
     spec: _Spec = _Spec()
     status: _Status = _Status()
 
