@@ -59,6 +59,13 @@ def settle(replica, turns=6):
         replica.turn(10)
 
 
+def opt_out(replica):
+    """Guard no workload, and wait."""
+    replica.policy = Policy()
+    replica.scans()
+    settle(replica)
+
+
 def test_each_step_of_a_scale_in_keeps_the_zones_even(api, replica):
     add(api, NINE)
     replica.scans()
@@ -131,9 +138,7 @@ def test_an_opt_out_removes_all_costs(api, replica):
     replica.scans()
     settle(replica)
     assert len(costs(api)) == 9
-    replica.policy = Policy()
-    replica.scans()
-    settle(replica)
+    opt_out(replica)
     assert costs(api) == {}
     assert figures(replica)["evenspread_scale_in_guarded",] == 0
 
@@ -300,9 +305,7 @@ def test_pods_that_are_gone_meanwhile_do_not_keep_the_costs_of_others(api, repli
     add(api, NINE)
     replica.scans()
     settle(replica)
-    replica.policy = Policy()
-    replica.scans()
-    settle(replica)
+    opt_out(replica)
     assert (costs(api), replica.scanner.guard.writes["conflict"]) == ({}, 0)
 
 
@@ -319,9 +322,7 @@ def test_a_broken_list_of_pods_is_repeated_whole(api, replica, monkeypatch):
     add(api, NINE)
     replica.scans()
     settle(replica)
-    replica.policy = Policy()
-    replica.scans()
-    settle(replica)
+    opt_out(replica)
     assert (costs(api), len(broken)) == ({}, 1)
 
 

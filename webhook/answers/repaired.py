@@ -8,9 +8,10 @@ from msgspec import Meta
 from webhook.answers.document import Document
 from webhook.answers.scanned import NamedWorkload
 from webhook.core.pods_to_remove.eviction_search import Eviction, NoPlan, RepairPlan
+from webhook.core.what_if.run import DEPENDS_ON_TIMING
 
 REASONS: Mapping[NoPlan, str] = {
-    NoPlan.AFFINITY: "the pods' required affinity needs terminating pods, so the answer depends on timing",
+    NoPlan.AFFINITY: DEPENDS_ON_TIMING,
     NoPlan.BUDGETS: "PodDisruptionBudgets do not allow the evictions now",
     NoPlan.CONTROLLER: "evenspread does not know how its controller replaces pods",
     NoPlan.NO_SEQUENCE: "no sequence of evictions repairs it for every choice of the scheduler",

@@ -49,7 +49,7 @@ _TOGETHER = 12  # Simulate up to this number of batches together. More have too 
 _HELPING = Effort(states=5_000, orders=0)  # For each change to try.
 _ROOM, _ROOM_TRIALS = Effort(states=2_000), 200  # For each number of nodes to try.
 _NAMES = 3  # The most pods named in a note.
-_TIMING = "the pods' required affinity needs terminating pods, so the answer depends on timing"
+DEPENDS_ON_TIMING = "the pods' required affinity needs terminating pods, so the answer depends on timing"
 _MOST_ENDS = 12  # Explain up to this number of workloads. Each repeats all moves.
 
 
@@ -211,7 +211,7 @@ class Run(Struct, frozen=True, kw_only=True):
             workloads += [workload_of_other_pods(pods, self.within) for pods in others]
             workloads = [workload for workload in workloads if workload.batches or workload.unknown]
         return [
-            replace(workload, unknown=_TIMING) if are_attracted(workload.batches, gone) else workload
+            replace(workload, unknown=DEPENDS_ON_TIMING) if are_attracted(workload.batches, gone) else workload
             for workload in workloads
         ]
 

@@ -92,14 +92,16 @@ def skew(  # noqa: PLR0913 one parameter an option
         raise click.UsageError("--watch prints no evictions: remove --fix")
     collect_rarely()
     cluster = read_objects(selection, frame, named, keep_too=is_budget if fix else _no_more, everywhere=all_namespaces)
-    skews, color = _skews_of(cluster), has_color(sys.stdout)
+    color = has_color(sys.stdout)
     if fix:
         found, options = repairs(cluster), selection.as_options if cluster.known.server is not None else ""
         if output == "text":
             print_results(fix_page(found, cluster.namespace, options, color=color))
         else:
             print_values(documents(found, options), output)
-    elif output == "text":
+        click.get_current_context().exit(Exit.FINDINGS if found else Exit.FINE)
+    skews = _skews_of(cluster)
+    if output == "text":
         page = [*_render(skews, cluster.namespace, color=color)]
         print_results(page)
         while watch:
