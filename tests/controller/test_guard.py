@@ -2,7 +2,7 @@
 
 import pytest
 from cluster.api import refuse
-from controller.town import HARD, NOW, Replica, add_workload, figures, owned_by, town
+from controller.town import HARD, NOW, Replica, add_workload, figures, owned_by
 from msgspec.structs import replace
 
 from webhook.cluster.errors import RefusedError
@@ -15,12 +15,6 @@ COST = "controller.kubernetes.io/pod-deletion-cost"
 GUARD = Policy(scale_in=ScaleIn.GUARD)
 NINE = ["n-a", "n-b", "n-c"] * 3
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": NOW}]}
-
-
-@pytest.fixture(name="api")
-def _api():
-    with town() as api:
-        yield api
 
 
 @pytest.fixture(name="replica")

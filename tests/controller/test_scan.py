@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from cluster.api import KINDS, cut, raw, refuse
 from cluster.following import eventually, server
-from controller.town import HARD, Replica, add_deployment, add_pods, add_set, add_workload, figures, town
+from controller.town import HARD, Replica, add_deployment, add_pods, add_set, add_workload, figures
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -28,12 +28,6 @@ from webhook.core.scan.scan_results import PendingCause, ScanFailure
 EXAMPLE = Path(workload_lister.__file__).parents[1] / "example" / "cluster.jsonl"
 WRONG = {**HARD, "labelSelector": {"matchLabels": {"app": "other"}}}
 EVEN = ["n-a", "n-b", "n-c"]
-
-
-@pytest.fixture(name="api")
-def _api():
-    with town() as api:
-        yield api
 
 
 @pytest.fixture(name="replica")

@@ -6,7 +6,7 @@ import pytest
 from cluster.api import refuse
 from cluster.following import eventually
 from controller.test_scan import EVEN, WRONG, events, move, results, titles
-from controller.town import HARD, Replica, add_deployment, add_pods, add_set, add_workload, figures, town
+from controller.town import HARD, Replica, add_deployment, add_pods, add_set, add_workload, figures
 from msgspec.structs import replace
 
 from webhook.controller.updates import Updates
@@ -21,12 +21,6 @@ from webhook.core.scan.workload_scan import scan_workload
 
 INTERVAL, FULL = 1e6, 1e8  # no loop of updates gets there
 OF_API = {**HARD, "labelSelector": {"matchLabels": {"app": "api"}}}
-
-
-@pytest.fixture(name="api")
-def _api():
-    with town() as api:
-        yield api
 
 
 @pytest.fixture(name="replica")
