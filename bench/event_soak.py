@@ -8,25 +8,15 @@ workload is scanned anew: no kept scan may differ.
 
 import argparse
 import gc
-import random
 import sys
 import time
 from datetime import UTC, datetime, timedelta
 
-import msgspec
-
 from bench.audit import lines
 from bench.scan import SCANNED
+from bench.updates import WatchedCluster
 from bench.verdict import resident
-from webhook.core.api.types import TypeMeta
-from webhook.core.api.version import RECORDED
-from webhook.core.context import Context
-from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import decode_object
-from webhook.core.policy.policy import Policy
-from webhook.core.scan.facts import Changes
-from webhook.core.scan.known_workloads import KnownWorkloads, key_of_object
-from webhook.core.scan.scan_context import scan_context
+from webhook.core.scan.known_workloads import key_of_object
 from webhook.core.scan.workload_scan import scan_workload
 
 BEGIN = datetime(2026, 11, 23, tzinfo=UTC)
@@ -34,12 +24,12 @@ HOURS, BETWEEN_SCANS, READINGS = 24, 10_000, 12
 WARM, GROWTH = 3, 0.03  # readings until all nodes are replaced, and the most growth of memory after them
 
 
-class Day:
-    """The cluster, its index, the kept scans, and events of its nodes, pods and workloads."""
+class Day(WatchedCluster):
+    """A cluster with events of its nodes, pods and workloads."""
 
     def __init__(self, workloads):
-        self.index, self.known, self.changes = ClusterIndex(RECORDED), KnownWorkloads(), Changes()
-        self.rng, self.events, self.now = random.Random(5), 0, BEGIN  # noqa: S311 any events will do
+        super().__init__()
+        self.events, self.now = 0, BEGIN
         self.raw, self.pods, self.nodes, self.workloads = {}, [], [], []
         for made in lines(workloads):
             if made["kind"] == "Pod":
@@ -52,10 +42,7 @@ class Day:
                 self.tell("ADDED", made)
 
     def tell(self, event, made):
-        raw = msgspec.json.encode(made)
-        value = decode_object(msgspec.Raw(raw), TypeMeta(api_version=made["apiVersion"], kind=made["kind"]))
-        self.index.apply(event, value)
-        self.changes.add(value, deleted=event == "DELETED")
+        raw = super().tell(event, made)
         if made["kind"] in SCANNED:
             self.raw[key_of_object(raw)] = raw
         self.events += 1
@@ -106,12 +93,10 @@ class Day:
         self.tell("MODIFIED", self.workloads[at])
 
     def within(self):
-        now = self.now.strftime("%Y-%m-%dT%H:%M:%SZ")
-        return scan_context(Context(policy=Policy(), version=RECORDED, index=self.index, today=now[:10], now=now))
+        return self.noted(self.now.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
     def scan_changed(self):
         within, known = self.within(), self.known
-        known.note(self.changes.take()[0], within)
         due = {*known.due(every=True), *(key for key, raw in self.raw.items() if known.raw(key) != raw)}
         for key in sorted(due):
             known.scan(self.raw[key], within, scan_workload)

@@ -29,10 +29,32 @@ from webhook.core.scan.scan_context import scan_context
 from webhook.core.scan.workload_scan import scan_workload
 
 
-class Cluster:
+class WatchedCluster:
+    """An index that gets events, the changes that they make, and the kept scans."""
+
+    def __init__(self):
+        self.index, self.known, self.changes = ClusterIndex(RECORDED), KnownWorkloads(), Changes()
+        self.rng = random.Random(5)  # noqa: S311 any events will do
+
+    def tell(self, event, made):
+        """Apply the event of an object. Returns the object's JSON."""
+        raw = msgspec.json.encode(made)
+        value = decode_object(raw, TypeMeta(api_version=made["apiVersion"], kind=made["kind"]))
+        self.index.apply(event, value)
+        self.changes.add(value, deleted=event == "DELETED")
+        return raw
+
+    def noted(self, now):
+        """Find the workloads with changed facts. Returns the context of their scan."""
+        within = scan_context(Context(policy=Policy(), version=RECORDED, index=self.index, today=now[:10], now=now))
+        self.known.note(self.changes.take()[0], within)
+        return within
+
+
+class Cluster(WatchedCluster):
     def __init__(self, workloads):
-        self.index, self.raw, self.known, self.changes = ClusterIndex(RECORDED), [], KnownWorkloads(), Changes()
-        self.pods, self.nodes, self.rng = {}, [], random.Random(5)  # noqa: S311 any pods will do
+        super().__init__()
+        self.raw, self.pods, self.nodes = [], {}, []
         for number, made in enumerate(lines(workloads)):
             if made["kind"] == "Pod" and made["metadata"]["name"].endswith("-0"):
                 self.pods[number] = msgspec.json.encode(made)
@@ -45,17 +67,11 @@ class Cluster:
         self.update([])
 
     def put(self, made):
-        value = decode_object(msgspec.json.encode(made), TypeMeta(api_version=made["apiVersion"], kind=made["kind"]))
-        self.index.apply("MODIFIED", value)
-        self.changes.add(value)
+        self.tell("MODIFIED", made)
 
     def update(self, raw):
         """Scan these objects, and those with changed facts. Returns how many more wait for the next interval."""
-        here = Context(
-            policy=Policy(), version=RECORDED, index=self.index, today="2026-11-23", now="2026-11-23T12:00:00Z"
-        )
-        within, known = scan_context(here), self.known
-        known.note(self.changes.take()[0], within)
+        within, known = self.noted("2026-11-23T12:00:00Z"), self.known
         due = [*raw, *(known.raw(key) for key in known.due(every=False))]
         for start in range(0, len(due), SLICE):
             for each in due[start : start + SLICE]:
