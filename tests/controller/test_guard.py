@@ -1,5 +1,7 @@
 """The scale-in guard beside the fake API server: only the annotation is written, and nothing stays after an opt-out."""
 
+import contextlib
+
 import pytest
 from cluster.api import refuse
 from controller.town import HARD, NOW, Replica, add_workload, figures, owned_by
@@ -7,7 +9,7 @@ from msgspec.structs import replace
 
 from webhook.cluster.errors import RefusedError
 from webhook.controller import guard
-from webhook.controller.bounds import Allowance, Rate
+from webhook.controller.bounds import COST_RATES, Allowance, Rate
 from webhook.core.policy.options import ScaleIn
 from webhook.core.policy.policy import Policy
 
@@ -17,10 +19,22 @@ NINE = ["n-a", "n-b", "n-c"] * 3
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": NOW}]}
 
 
+@contextlib.contextmanager
+def guarding(api, folder):
+    """A replica with the guard, whose limits follow its own clock."""
+    with Replica(api, folder, reports=False, guard=True) as replica:
+        limit(replica, *COST_RATES)
+        replica.policy = GUARD
+        yield replica
+
+
+def limit(replica, *rates):
+    replica.scanner.guard._allowance = Allowance(*rates, lambda: replica.now)
+
+
 @pytest.fixture(name="replica")
 def _replica(api, tmp_path):
-    with Replica(api, tmp_path, reports=False, guard=True) as replica:
-        replica.policy = GUARD
+    with guarding(api, tmp_path) as replica:
         yield replica
 
 
@@ -140,7 +154,7 @@ def test_an_opt_out_removes_all_costs(api, replica):
 def test_the_next_leader_removes_the_costs_of_the_last(api, tmp_path):
     add(api, NINE)
     for policy, expected in ((GUARD, 9), (Policy(), 0)):
-        with Replica(api, tmp_path, reports=False, guard=True) as replica:
+        with guarding(api, tmp_path) as replica:
             replica.policy = policy
             replica.scans()
             settle(replica)
@@ -358,13 +372,40 @@ def test_pods_without_the_replica_set_do_not_disable_the_guard(api, replica):
 def test_the_writes_stay_within_the_budget(api, replica):
     for number in range(8):
         add(api, NINE, f"web{number}")
-    now = iter(range(100_000))
     few = Rate(a_minute=0, burst=20)
-    replica.scanner.guard._allowance = Allowance(few, few, lambda: float(next(now)))
+    limit(replica, few, few)
     replica.scans()
     settle(replica)
     assert len(api.pod_writes) == 20
     assert replica.scanner.guard.writes["postponed"] > 0
+
+
+def test_a_new_leader_begins_without_a_burst(api, replica):
+    limit(replica, Rate(a_minute=0, burst=20), Rate(a_minute=0, burst=20))
+    add(api, NINE)
+    replica.leads = False
+    replica.turn()
+    replica.leads = True
+    replica.scans()
+    settle(replica)
+    assert api.pod_writes == []
+
+
+def test_a_workload_beyond_the_limit_of_the_cluster_is_completed_first(api, replica):
+    names = [f"web{number}" for number in range(3)]
+    for name in names:
+        add(api, NINE, name)
+    slow = Rate(a_minute=30, burst=5)  # 5 costs in each turn
+    limit(replica, slow, slow)
+    replica.scans()
+    writes, incomplete, postponed = replica.scanner.guard.writes, [], []
+    for _ in range(6):
+        before = writes["postponed"]
+        settle(replica, 1)
+        postponed.append(writes["postponed"] - before)
+        written = [name.partition("-")[0] for name in costs(api)]
+        incomplete.append(sum(0 < written.count(name) < 9 for name in names))
+    assert (max(incomplete), max(postponed), len(costs(api))) == (1, 1, 27)
 
 
 def test_a_bug_stops_one_workload_only(api, replica, monkeypatch):

@@ -34,15 +34,15 @@ class Rate(Struct, frozen=True, kw_only=True):
 # For the whole cluster, and for each namespace. etcd accepts thousands of writes a second. The next scans write the
 # remainder.
 REPORT_RATES = Rate(a_minute=600, burst=3000), Rate(a_minute=60, burst=300)
-COST_RATES = Rate(a_minute=600, burst=600), Rate(a_minute=300, burst=300)
+COST_RATES = Rate(a_minute=540, burst=60), Rate(a_minute=270, burst=30)  # at most 600 and 300 in any minute
 EVENT_RATES = Rate(a_minute=60, burst=300), Rate(a_minute=6, burst=30)
 
 
 class _Bucket:
-    def __init__(self, rate: Rate, now: float) -> None:
+    def __init__(self, rate: Rate, at: float, *, full: bool) -> None:
         self._rate = rate
-        self._left = rate.burst
-        self._at = now
+        self._left = rate.burst if full else 0.0
+        self._at = at
 
     def left(self, now: float) -> float:
         self._left = min(self._rate.burst, self._left + (now - self._at) * self._rate.a_minute / 60)
@@ -58,16 +58,29 @@ class Allowance:
 
     def __init__(self, everywhere: Rate, one_namespace: Rate, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._one_namespace = one_namespace
-        self._everywhere = _Bucket(everywhere, clock())
+        self._rates = everywhere, one_namespace
+        self._fill(full=True)
+
+    def empty(self) -> None:
+        """Begin without a burst. Another replica may have used the limits until now."""
+        self._fill(full=False)
+
+    def _fill(self, *, full: bool) -> None:
+        self._began, self._full = self._clock(), full
+        self._everywhere = _Bucket(self._rates[0], self._began, full=full)
         self._namespaces: dict[str, _Bucket] = {}
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether the limit of the cluster allows no write now."""
+        return self._everywhere.left(self._clock()) < 1
 
     def take(self, namespace: str) -> bool:
         """Whether the limits allow a write in this namespace now. If so, count the write."""
         now = self._clock()
         own = self._namespaces.get(namespace)
         if own is None:
-            own = self._namespaces[namespace] = _Bucket(self._one_namespace, now)
+            own = self._namespaces[namespace] = _Bucket(self._rates[1], self._began, full=self._full)
         if self._everywhere.left(now) < 1 or own.left(now) < 1:
             return False
         self._everywhere.take()
@@ -76,7 +89,7 @@ class Allowance:
 
     def forget_idle(self) -> None:
         """Drop the counts of namespaces without recent writes."""
-        now, full = self._clock(), self._one_namespace.burst
+        now, full = self._clock(), self._rates[1].burst
         self._namespaces = {name: own for name, own in self._namespaces.items() if own.left(now) < full}
 
 

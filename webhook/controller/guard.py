@@ -109,6 +109,7 @@ class ScaleInGuard:
         self.stopped: set[ObjectKey] = set()
         self.begin()
         self._failures, self._wait_until, self.fault = 0, 0.0, ""
+        self._allowance.empty()
         if self._events is not None:
             self._events.forget()
 
@@ -141,8 +142,11 @@ class ScaleInGuard:
                 self._due[key] = self._due.pop(key)  # behind the others, whatever happens
                 if self._reconcile(key, raw, skews, within, feed):
                     del self._due[key]
-                else:
-                    self._wait_until = self._clock() + _AGAIN_SECONDS
+                    continue
+                self._wait_until = self._clock() + _AGAIN_SECONDS
+                if self._allowance.is_used_up:
+                    self._due = {key: self._due.pop(key), **self._due}  # it comes first, to be complete soon
+                    break
         except ClusterError as error:
             self._wait(error)
         else:

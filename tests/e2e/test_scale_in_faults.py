@@ -1,0 +1,316 @@
+"""Faults around the scale-in guard: writes stay within the budget, change one annotation, and all end with the opt-out.
+
+The API server's audit log is the referee. `SCALE_IN_FAULTS=full` guards 1,000 workloads, and `-s` prints the figures.
+"""
+
+import collections
+import contextlib
+import datetime as dt
+import http.client
+import json
+import os
+import random
+import ssl
+import threading
+import time
+
+import pytest
+from e2e.controlplane import flags
+from e2e.controlplane.up import ControlPlane
+from e2e.objects import constraint, path, workload
+from e2e.scanning import NAME, NAMESPACE, RBAC, scanning
+from e2e.test_scale_in import COST, MODE, _account  # noqa: F401 a fixture
+from e2e.waiting import eventually
+
+FULL = os.environ.get("SCALE_IN_FAULTS") == "full"
+WORKLOADS, REPLICAS, NAMESPACES, NODES = (1000, 10, 10, 36) if FULL else (20, 5, 4, 2)
+PODS = WORKLOADS * REPLICAS
+LONG = 3600 if FULL else 60  # seconds of an idle machine
+EVERY = 5 if FULL else 0.2  # between two lists of all pods
+USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+MANAGER = "evenspread-scale-in"
+TOUCHED = "example.com/touched"
+# The most requests in any so many seconds: a burst of 60 and 540 a minute. One of them may arrive late.
+MOST = {1: 60 + 9 + 1, 60: 600}
+FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
+THROTTLED, OK = 429, 200
+MERGE = "application/merge-patch+json"
+# How long the controller lists everything again, if it misses no event.
+RARE = ("--scan-full-interval", "10m", "--scan-interval", "10m") if FULL else ()
+
+
+@pytest.fixture(name="plane", scope="module")
+def _plane(binaries, tmp_path_factory):
+    """A control plane of its own, since its API server is killed. It logs what the account writes to pods."""
+    folder = tmp_path_factory.mktemp("plane")
+    pods = [{"group": "", "resources": ["pods", "pods/*"]}]
+    writes = ["create", "update", "patch", "delete", "deletecollection"]
+    rules = ({"level": "Request", "users": [USER], "verbs": writes, "resources": pods}, {"level": "None"})
+    with ControlPlane(folder, binaries, apiserver=flags.audit(folder, rules)) as plane:
+        plane.add_nodes(dict.fromkeys("abc", NODES))
+        plane.await_nodes()
+        yield plane
+
+
+class Written:
+    """The requests of the audit log, read as they come: time, status, pod, body."""
+
+    def __init__(self, plane):
+        self._log, self._read = plane.directory / "audit.log", 0
+        self.requests = []
+
+    def read(self):
+        with self._log.open("rb") as log:
+            log.seek(self._read)
+            *lines, rest = log.read().split(b"\n")
+            self._read = log.tell() - len(rest)
+        for line in lines:
+            event = json.loads(line)
+            of, at = event["objectRef"], dt.datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
+            assert (event["verb"], of.get("subresource")) == ("patch", None)
+            code = event.get("responseStatus", {}).get("code")
+            self.requests.append((at, code, (of["namespace"], of["name"]), event.get("requestObject")))
+        return self
+
+    def count(self, code=OK):
+        return sum(answered == code for _, answered, _, _ in self.read().requests)
+
+    def most(self, seconds):
+        """The most requests in any so many seconds, whatever the answer."""
+        window, most = collections.deque(), 0
+        for at in sorted(at for at, *_ in self.read().requests):
+            window.append(at)
+            while window[0] <= at - seconds:
+                window.popleft()
+            most = max(most, len(window))
+        return most
+
+    def bodies(self):
+        """The different sets of fields that were sent."""
+        return {_fields(body) for _, code, _, body in self.read().requests if code != THROTTLED}
+
+
+def _fields(body):
+    meta = body["metadata"]
+    return tuple(sorted(body)), tuple(sorted(meta)), tuple(meta.get("annotations", ()))
+
+
+ALONE = ("apiVersion", "kind", "metadata")
+WRITE = ALONE, ("annotations", "name", "namespace", "uid"), (COST,)
+REMOVAL = ALONE, ("name", "namespace", "uid"), ()
+
+
+def named(number):
+    """The namespace and the name of a workload."""
+    return f"faults-{number % NAMESPACES}", f"web-{number}"
+
+
+def add(api):
+    for number in range(NAMESPACES):
+        api.request("POST", "/api/v1/namespaces", {"metadata": {"name": f"faults-{number}"}})
+    for number in range(WORKLOADS):
+        namespace, name = named(number)
+        labels = {"app": name}
+        made = workload("Deployment", name, constraint(labelSelector={"matchLabels": labels}), replicas=REPLICAS)
+        made["metadata"]["annotations"] = {MODE: "guard"}
+        made["spec"]["selector"]["matchLabels"] = made["spec"]["template"]["metadata"]["labels"] = labels
+        api.request("POST", path("Deployment", namespace), made)
+
+
+def listed(api):
+    """All pods by namespace and name, without those that are ending."""
+    items, more = [], ""
+    while more is not None:
+        page = api.request("GET", f"/api/v1/pods?limit=2000&continue={more}")
+        items += page["items"]
+        more = page["metadata"].get("continue")
+    found = ((each["metadata"], each) for each in items)
+    return {(meta["namespace"], meta["name"]): pod for meta, pod in found if "deletionTimestamp" not in meta}
+
+
+def ready(pods):
+    return len(pods) == PODS and all(
+        {"type": "Ready", "status": "True"}.items() <= condition.items()
+        for pod in pods.values()
+        for condition in pod["status"].get("conditions") or [{}]
+        if condition.get("type", "Ready") == "Ready"
+    )
+
+
+def costs(pods):
+    annotations = ((name, pod["metadata"].get("annotations") or {}) for name, pod in pods.items())
+    return {name: found[COST] for name, found in annotations if COST in found}
+
+
+def without(pod):
+    """All of a pod but the annotations in question and what each write changes."""
+    meta = {name: value for name, value in pod["metadata"].items() if name not in {"resourceVersion", "managedFields"}}
+    annotations = meta.pop("annotations", None) or {}
+    meta["annotations"] = {name: value for name, value in annotations.items() if name not in {COST, TOUCHED}}
+    return pod | {"metadata": meta}
+
+
+def annotate(api, where, **annotations):
+    patch = {"metadata": {"annotations": annotations}}
+    return api.send("PATCH", path("Pod", *where), patch, MERGE).status
+
+
+@contextlib.contextmanager
+def somebody(plane, touched, contested):
+    """Somebody changes these pods, and gives the contested one a cost and takes it away, ten times a second."""
+    choose, ended, done = random.Random(1), threading.Event(), collections.Counter()  # noqa: S311 cases, not secrets
+
+    def run():
+        with contextlib.closing(plane.connect()) as api:
+            while not ended.wait(0.1):
+                with contextlib.suppress(OSError, http.client.HTTPException):  # while the API server is gone
+                    done[annotate(api, choose.choice(touched), **{TOUCHED: str(done.total())})] += 1
+                    done[annotate(api, contested, **{COST: choose.choice(["1", None])})] += 1
+            eventually(lambda: annotate(api, contested, **{COST: None}) == OK)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield done
+    finally:
+        ended.set()
+        thread.join(60)
+
+
+@contextlib.contextmanager
+def throttled(plane, where):
+    """The API server answers 429 to each patch of a pod by the account.
+
+    A single request at a time is always allowed, even without a share. So another user's request holds the only seat:
+    the API server waits for its body.
+    """
+    limited = {
+        "nominalConcurrencyShares": 0,
+        "lendablePercent": 0,
+        "borrowingLimitPercent": 0,
+        "limitResponse": {"type": "Reject"},
+    }
+    level = {"metadata": {"name": "none"}, "spec": {"type": "Limited", "limited": limited}}
+    account = {"kind": "ServiceAccount", "serviceAccount": {"namespace": NAMESPACE, "name": NAME}}
+    patches = {"verbs": ["patch"], "apiGroups": [""], "resources": ["pods"], "namespaces": ["*"]}
+    holder = {"kind": "User", "user": {"name": "holder"}}
+    spec = {
+        "priorityLevelConfiguration": {"name": "none"},
+        "matchingPrecedence": 2,
+        "rules": [{"subjects": [account, holder], "resourceRules": [patches]}],
+    }
+    group = "rbac.authorization.k8s.io"
+    bound = {
+        "metadata": {"name": "holder"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": NAME},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "holder"}],
+    }
+    made = {
+        f"{FLOW}/prioritylevelconfigurations": level,
+        f"{FLOW}/flowschemas": {"metadata": {"name": "none"}, "spec": spec},
+        f"{RBAC}/clusterrolebindings": bound,
+    }
+    uids = [plane.api.request("POST", at, each)["metadata"]["uid"] for at, each in made.items()]
+    connection = http.client.HTTPSConnection(plane.url.removeprefix("https://"), context=client(plane, "holder"))
+    try:
+        eventually(lambda: flow_of(connection, where) == uids[1])
+        connection.putrequest("PATCH", path("Pod", *where))
+        for name, value in (("Content-Type", MERGE), ("Content-Length", "2")):
+            connection.putheader(name, value)
+        connection.endheaders()
+        yield
+    finally:
+        connection.close()
+        for at, each in made.items():
+            plane.api.request("DELETE", f"{at}/{each['metadata']['name']}")
+
+
+def client(plane, user):
+    plane.kubeconfig(user, user)
+    context = ssl.create_default_context(cadata=plane.authority.pem.decode())
+    context.load_cert_chain(plane.directory / f"{user}.crt", plane.directory / f"{user}.key")
+    return context
+
+
+def flow_of(connection, where):
+    """The uid of the FlowSchema of an empty patch."""
+    connection.request("PATCH", path("Pod", *where), "{}", {"Content-Type": MERGE})
+    answer = connection.getresponse()
+    answer.read()
+    return answer.headers["X-Kubernetes-PF-FlowSchema-UID"] if answer.status == OK else None
+
+
+def opt_out(api):
+    for number in range(WORKLOADS):
+        api.request("PATCH", path("Deployment", *named(number)), {"metadata": {"annotations": {MODE: None}}}, MERGE)
+
+
+def writes_on(written, more):
+    """Wait for so many more writes."""
+    target = written.count() + more
+    eventually(lambda: written.count() >= target, LONG, 0.05)
+
+
+def throttle(plane, written, where, act):
+    """Act while the guard is throttled, which then writes nothing."""
+    before = written.count(THROTTLED)
+    with throttled(plane, where):
+        act()
+        eventually(lambda: written.count(THROTTLED) > before, 30, 0.05)
+        stopped = written.count()
+        eventually(lambda: written.count(THROTTLED) > before + 1, 30, 0.05)
+        assert written.count() == stopped
+
+
+def test_faults_exceed_no_budget_and_leave_nothing(plane, account, tmp_path):
+    api, figures = plane.api, {}
+    add(api)
+    before = eventually(lambda: pods if ready(pods := listed(api)) else None, LONG, EVERY)
+    names = sorted(before)
+    taken, seized, contested, *others = (
+        [name for name in names if name[0] == where[0] and name[1].startswith(f"{where[1]}-")]
+        for where in map(named, range(WORKLOADS))
+    )
+    assert annotate(api, taken[0], **{COST: "7"}) == OK  # a workload with costs of somebody else
+    written, began, flags_ = Written(plane), time.monotonic(), ("--guard-scale-in", *RARE)
+    with (
+        somebody(plane, [name for group in others for name in group], contested[0]) as touches,
+        scanning(tmp_path / "two", account, *flags_) as two,
+        scanning(tmp_path / "one", account, *flags_) as one,
+    ):
+        writes_on(written, PODS // 10)
+        leader, heir = (one, two) if one.metric("evenspread_leader") else (two, one)
+        throttle(plane, written, contested[1], leader.process.kill)
+        writes_on(written, PODS // 10)
+        plane.kill("kube-apiserver")
+        time.sleep(1)
+        plane.revive("kube-apiserver")
+        writes_on(written, PODS // 20)
+        gone = [group[0] for group in others[:3]]
+        for name in gone:
+            api.request("DELETE", path("Pod", *name))
+        assert annotate(api, seized[0], **{COST: "8"}) == OK
+        # The guard leaves the taken workload and the seized one, and sometimes the contested one.
+        eventually(lambda: heir.metric("evenspread_scale_in_guarded") >= WORKLOADS - 3, LONG, EVERY)
+        figures["minutes until guarded"] = (time.monotonic() - began) / 60
+        eventually(lambda: len(costs(listed(api))) >= PODS - 3 * REPLICAS, LONG, EVERY)
+        figures["conflicts"] = heir.metric("evenspread_scale_in_writes_total", 'outcome="conflict"')
+        began = time.monotonic()
+        throttle(plane, written, contested[1], lambda: opt_out(api))
+        kept = {taken[0]: "7", seized[0]: "8"}
+        eventually(lambda: {**costs(listed(api)), contested[0]: ""} == {**kept, contested[0]: ""}, LONG, EVERY)
+        figures["minutes until gone"] = (time.monotonic() - began) / 60
+    after = eventually(lambda: pods if ready(pods := listed(api)) else None, 60, EVERY)
+    figures |= {f"most in {seconds} s": written.most(seconds) for seconds in MOST}
+    figures |= {
+        f"answered {code}": count for code, count in collections.Counter(r[1] for r in written.requests).items()
+    }
+    figures["touches"] = touches.total()
+    print("\n".join(f"{name:24} {value:g}" for name, value in figures.items()))
+    assert costs(after) == kept
+    assert MANAGER not in json.dumps([*after.values()])
+    assert written.bodies() == {WRITE, REMOVAL}
+    assert before.keys() - after.keys() == {*gone}
+    both = before.keys() & after.keys()
+    assert [name for name in both if without(before[name]) != without(after[name])] == []
+    assert {seconds: written.most(seconds) for seconds in MOST if written.most(seconds) > MOST[seconds]} == {}
