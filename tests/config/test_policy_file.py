@@ -235,8 +235,8 @@ def test_what_people_write_is_understood(body, expected):
         pytest.param("rules: {qqq: deny}", ["3:9: rules.qqq: unknown rule"], id="a rule like no other"),
         pytest.param("rules: [selector-null]", ["3:8: rules: must be a mapping, is a list"], id="a list of rules"),
         pytest.param(
-            "rulesVersion: 1.1",
-            ["3:15: rulesVersion: 1.1 is newer than the latest rules of this release, 1.0"],
+            "rulesVersion: 1.2",
+            ["3:15: rulesVersion: 1.2 is newer than the latest rules of this release, 1.1"],
             id="rules of a later release",
         ),
         pytest.param(

@@ -22,6 +22,7 @@ from webhook.core.rules.constraint import (
     label_selector,
     match_label_keys,
     pods_refused,
+    scale_in_annotation,
     unknown_fields,
     unread_constraints,
 )
@@ -58,6 +59,7 @@ RULES: tuple[Rule, ...] = (
     autoscalers.AUTOSCALER,
     replica_range.MINIMUM,
     replica_range.SCALE_IN,
+    scale_in_annotation.ANNOTATION,
     effect.SPREAD_REQUIRED,
     pod_fits.DO_NOT_FIT,
     getting_stuck.STUCK,

@@ -91,6 +91,7 @@ _note = partial(
     severity=Severity.LOW,
     mode=Mode.AUDIT,
     only_audits=True,
+    since="1.1",
     ask=evaluate,
     needs=(Need.NODES, Need.WORKLOADS),
     highest_on_pods=Mode.WARN,
