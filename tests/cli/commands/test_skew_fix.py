@@ -15,6 +15,7 @@ UNEVEN = "a: a0=2 a1=2 | b: b0=1 | c: c0"
 NO_BUDGETS = (
     "snapshot snapshot.jsonl: note: poddisruptionbudgets: none in the snapshot: the API server may refuse an eviction\n"
 )
+IGNORED = "above maxSkew: --fix repairs hard constraints only, because the scheduler may ignore others\n"
 
 PAGE = """\
 StatefulSet shop/web: evict 2 pods to repair zone[0], hostname[1], the fewest possible
@@ -65,9 +66,32 @@ def test_the_page(ask):
 
 def test_nothing_to_repair(ask):
     even = "a: a0=2 | b: b0=2 | c: c0=1"
-    assert ask(even, objects=[web(ZONE)]) == (0, "no hard constraint above maxSkew in shop\n", NO_BUDGETS)
+    assert ask(even, objects=[web(ZONE)]) == (0, "no hard constraint above maxSkew in shop\n", "")
     assert ask(even, "-A", objects=[web(ZONE)])[1] == "no hard constraint above maxSkew in any namespace\n"
-    assert ask(UNEVEN, objects=[web("zone soft 1 app=web")])[:2] == (0, "no hard constraint above maxSkew in shop\n")
+
+
+@pytest.mark.parametrize(
+    ("constraints", "expected"),
+    [
+        pytest.param(["zone soft 4 app=web"], "", id="within maxSkew"),
+        pytest.param(["zone soft 1 app=web"], f"1 soft constraint is {IGNORED}", id="one"),
+        pytest.param(["zone soft 1 app=web", "hostname soft 1 app=web"], f"2 soft constraints are {IGNORED}", id="two"),
+    ],
+)
+def test_soft_constraints_are_named(ask, constraints, expected):
+    page = f"no hard constraint above maxSkew in shop\n{expected}"
+    assert ask(UNEVEN, objects=[web(*constraints)]) == (0, page, "")
+
+
+def test_a_soft_constraint_next_to_a_hard_one(ask):
+    code, out, _ = ask(UNEVEN, objects=[web(ZONE, "hostname soft 1 app=web"), budget(1)])
+    assert (code, out.endswith(f"statefulset/web\n\n1 soft constraint is {IGNORED}")) == (1, True)
+
+
+def test_unknown_budgets_are_named_where_a_pod_is_evicted(ask):
+    assert ask(UNEVEN, objects=[web(ZONE)])[2] == NO_BUDGETS
+    assert ask(UNEVEN, objects=[web(ZONE), budget(1)])[2] == ""
+    assert ask(UNEVEN, objects=[web(ZONE, replicas=6)])[2] == ""
 
 
 @pytest.mark.parametrize(

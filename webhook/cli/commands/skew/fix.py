@@ -19,11 +19,14 @@ from webhook.cli.output.terminal import print_message
 from webhook.cluster.listing import list_objects
 from webhook.cluster.live import undecodable_line
 from webhook.cluster.resources import Resource
+from webhook.core.api.selectors import Selector
 from webhook.core.decoders import decoder_of
+from webhook.core.pods_to_create.next_pod import NextPod
 from webhook.core.pods_to_remove.eviction_search import Eviction, RepairPlan
 from webhook.core.pods_to_remove.rebalancing import DisruptionBudget, repair_plan
 from webhook.core.scan.actual_skew import actual_skews, has_standing_pods, own_pods
 from webhook.core.scan.scan_context import next_pods
+from webhook.core.scan.scan_results import ActualSkew
 from webhook.core.text import listed, one_line, plural, segment_of
 from webhook.snapshot.load import Item
 
@@ -56,37 +59,53 @@ def is_budget(item: Item) -> bool:
     return item.of.kind == _BUDGETS.kind and item.of.api_version in _BUDGETS.api_versions
 
 
-def repairs(cluster: ScannedCluster) -> list[Repair]:
-    """Plan the repair of each workload with a hard constraint above maxSkew."""
-    budgets = _budgets(cluster.known)
-    return [repair for scanned in cluster.objects for repair in _repairs(scanned, cluster, budgets)]
+class Repairs(Struct, frozen=True):
+    """The repairs, and the number of soft constraints above maxSkew. These have no repair."""
+
+    found: tuple[Repair, ...]
+    soft: int
 
 
-def _repairs(scanned: ScannedObject, cluster: ScannedCluster, budgets: Sequence[DisruptionBudget]) -> Iterator[Repair]:
+def repairs(cluster: ScannedCluster) -> Repairs:
+    """Plan the repair of each workload with a hard constraint above maxSkew.
+
+    Prints a note if there are evictions and the PodDisruptionBudgets are unknown. The API server still respects them.
+    """
+    known = cluster.known
+    (budgets, unknown), found, soft = _budgets(known), list[Repair](), 0
+    for scanned in cluster.objects:
+        for next_pod, own, above in _above(scanned, cluster):
+            hard = tuple(skew.name for skew in above if skew.hard)
+            soft += len(above) - len(hard)
+            if hard:
+                running = next_pod.within.cluster.pods.count(next_pod.source.namespace, own) if own is not None else {}
+                plan = repair_plan(next_pod, own, budgets)
+                found.append(Repair(named=scanned.named, constraints=hard, pods=sum(running.values()), plan=plan))
+    if unknown and any(repair.plan.evictions for repair in found):
+        print_message(f"{known.source}: note: {_BUDGETS.name}: {unknown}: the API server may refuse an eviction")
+    return Repairs(tuple(found), soft)
+
+
+def _above(
+    scanned: ScannedObject, cluster: ScannedCluster
+) -> Iterator[tuple[NextPod, Selector | None, list[ActualSkew]]]:
+    """Yield each template's next pod, the selector of its pods, and the skews above maxSkew."""
     workload, within = scanned.workload, cluster.within
-    if not has_standing_pods(workload, stand_in=scanned.stand_in):
-        return
-    own = own_pods(workload, within)
-    for next_pod in next_pods(workload, within):
-        above = [skew for skew in actual_skews(next_pod, own) if skew.hard and skew.above]
-        if above:
-            names = tuple(skew.name for skew in above)
-            running = next_pod.within.cluster.pods.count(next_pod.source.namespace, own) if own is not None else {}
-            plan = repair_plan(next_pod, own, budgets)
-            yield Repair(named=scanned.named, constraints=names, pods=sum(running.values()), plan=plan)
+    if has_standing_pods(workload, stand_in=scanned.stand_in):
+        own = own_pods(workload, within)
+        for next_pod in next_pods(workload, within):
+            yield next_pod, own, [skew for skew in actual_skews(next_pod, own) if skew.above]
 
 
-def _budgets(known: ClusterSource) -> Sequence[DisruptionBudget]:
-    """Read the PodDisruptionBudgets. Prints a note if they are unknown: the API server still respects them."""
+def _budgets(known: ClusterSource) -> tuple[Sequence[DisruptionBudget], str]:
+    """Read the PodDisruptionBudgets, and why they are unknown."""
     unknown = "" if any(map(is_budget, known.kept)) else "none in the snapshot"
     budgets = [_read_budget(item.raw, known.source) for item in known.kept if is_budget(item)]
     if known.server is not None:
         with reading():
             listing = list_objects(known.server, _BUDGETS, lambda raw, _: _read_budget(raw, known.source))
         unknown, budgets = listing.refused, [*listing.values]
-    if unknown:
-        print_message(f"{known.source}: note: {_BUDGETS.name}: {unknown}: the API server may refuse an eviction")
-    return [budget for budget in budgets if budget is not None]
+    return [budget for budget in budgets if budget is not None], unknown
 
 
 def _read_budget(raw: Raw, source: str) -> DisruptionBudget | None:
@@ -97,9 +116,9 @@ def _read_budget(raw: Raw, source: str) -> DisruptionBudget | None:
         return None
 
 
-def documents(found: Sequence[Repair], options: str) -> list[RepairedWorkload]:
+def documents(repairs: Repairs, options: str) -> list[RepairedWorkload]:
     """Return the repairs as JSON documents. ``options`` are kubectl's options for the cluster."""
-    return [repair_document(repair.named, repair.plan, partial(_commands, repair, options)) for repair in found]
+    return [repair_document(repair.named, repair.plan, partial(_commands, repair, options)) for repair in repairs.found]
 
 
 def _commands(repair: Repair, options: str, step: Eviction) -> tuple[str, ...]:
@@ -121,11 +140,23 @@ def _commands(repair: Repair, options: str, step: Eviction) -> tuple[str, ...]:
     )
 
 
-def page(found: Sequence[Repair], where: str, options: str, *, color: bool) -> Iterator[str]:
+def page(repairs: Repairs, where: str, options: str, *, color: bool) -> Iterator[str]:
     """Yield the lines of the page. ``where`` is a namespace, or empty for all namespaces."""
     paint = Paint(color=color)
-    if not found:
+    if not repairs.found:
         yield paint(f"no hard constraint above maxSkew in {where or 'any namespace'}", GREEN) + "\n"
+    yield from _workloads(repairs.found, options, paint)
+    if repairs.soft:
+        are = "is" if repairs.soft == 1 else "are"
+        above = f"{plural(repairs.soft, 'soft constraint')} {are} above maxSkew"
+        yield "\n" * bool(repairs.found)
+        yield (
+            paint(f"{above}: --fix repairs hard constraints only, because the scheduler may ignore others", YELLOW)
+            + "\n"
+        )
+
+
+def _workloads(found: Sequence[Repair], options: str, paint: Paint) -> Iterator[str]:
     for number, repair in enumerate(found):
         yield "\n" * bool(number)
         title = one_line(f"{repair.named.kind} {repair.named.namespace}/{repair.named.name}", _NAME)
