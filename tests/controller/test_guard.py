@@ -334,6 +334,17 @@ def test_a_broken_list_of_pods_is_repeated_whole(api, replica, monkeypatch):
     assert (costs(api), len(broken)) == ({}, 1)
 
 
+def test_an_opt_out_removes_the_costs_of_pods_that_left_their_workload(api, replica):
+    add(api, NINE)
+    replica.scans()
+    settle(replica)
+    pod = api.objects["pods"]["shop", "web-0"]
+    meta = {**pod["metadata"], "labels": {"app": "isolated"}, "ownerReferences": []}
+    api.put("pods", "web-0", "shop", **{**pod, "metadata": meta})
+    opt_out(replica)
+    assert costs(api) == {}
+
+
 @pytest.mark.parametrize("most", [5, 500])
 def test_no_cost_stays_on_a_workload_that_grows_too_large(api, replica, monkeypatch, most):
     add(api, NINE)
@@ -391,12 +402,18 @@ def test_a_new_leader_begins_without_a_burst(api, replica):
     assert api.pod_writes == []
 
 
-def test_a_workload_beyond_the_limit_of_the_cluster_is_completed_first(api, replica):
+SLOW = Rate(a_minute=30, burst=5)  # 5 costs in each turn
+
+
+@pytest.mark.parametrize(
+    "rates",
+    [pytest.param((SLOW, COST_RATES[1]), id="cluster"), pytest.param((COST_RATES[0], SLOW), id="namespace")],
+)
+def test_a_workload_beyond_a_limit_is_completed_before_others_are_read(api, replica, rates):
     names = [f"web{number}" for number in range(3)]
     for name in names:
         add(api, NINE, name)
-    slow = Rate(a_minute=30, burst=5)  # 5 costs in each turn
-    limit(replica, slow, slow)
+    limit(replica, *rates)
     replica.scans()
     writes, incomplete, postponed = replica.scanner.guard.writes, [], []
     for _ in range(6):

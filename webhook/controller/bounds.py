@@ -70,21 +70,19 @@ class Allowance:
         self._everywhere = _Bucket(self._rates[0], self._began, full=full)
         self._namespaces: dict[str, _Bucket] = {}
 
-    @property
-    def is_used_up(self) -> bool:
-        """Whether the limit of the cluster allows no write now."""
-        return self._everywhere.left(self._clock()) < 1
-
-    def take(self, namespace: str) -> bool:
-        """Whether the limits allow a write in this namespace now. If so, count the write."""
-        now = self._clock()
-        own = self._namespaces.get(namespace)
+    def allows(self, namespace: str) -> bool:
+        """Whether the limits allow a write in this namespace now."""
+        now, own = self._clock(), self._namespaces.get(namespace)
         if own is None:
             own = self._namespaces[namespace] = _Bucket(self._rates[1], self._began, full=self._full)
-        if self._everywhere.left(now) < 1 or own.left(now) < 1:
+        return self._everywhere.left(now) >= 1 and own.left(now) >= 1
+
+    def take(self, namespace: str) -> bool:
+        """Count a write in this namespace, and return True. False if the limits allow none now."""
+        if not self.allows(namespace):
             return False
         self._everywhere.take()
-        own.take()
+        self._namespaces[namespace].take()
         return True
 
     def forget_idle(self) -> None:

@@ -116,6 +116,7 @@ class ScaleInGuard:
     def begin(self) -> None:
         """Start a full scan. Pods with costs of evenspread are listed again."""
         self._costed: dict[str, dict[str, CostedPod]] | None = None  # by namespace and name
+        self._released: list[CostedPod] = []
 
     def take(self, raw: ObjectJson, scanned: ScannedWorkload) -> None:
         """Make a scanned workload due."""
@@ -131,7 +132,7 @@ class ScaleInGuard:
 
     def turn(self, policy: Policy, feed: Feed) -> None:
         """Write the costs of due workloads, for a second. Never raises, for any workload or answer."""
-        if not self._due or self._clock() < self._wait_until:
+        if not (self._due or self._released) or self._clock() < self._wait_until:
             return
         until = time.monotonic() + _TURN_SECONDS
         try:
@@ -139,14 +140,16 @@ class ScaleInGuard:
             for key, (raw, skews) in [*self._due.items()]:
                 if not self._may_write() or time.monotonic() >= until:
                     break
+                if not self._allowance.allows(key.namespace):
+                    continue
                 self._due[key] = self._due.pop(key)  # behind the others, whatever happens
                 if self._reconcile(key, raw, skews, within, feed):
                     del self._due[key]
                     continue
                 self._wait_until = self._clock() + _AGAIN_SECONDS
-                if self._allowance.is_used_up:
+                if not self._allowance.allows(key.namespace):
                     self._due = {key: self._due.pop(key), **self._due}  # it comes first, to be complete soon
-                    break
+            self._clear_released()
         except ClusterError as error:
             self._wait(error)
         else:
@@ -227,7 +230,13 @@ class ScaleInGuard:
                 if pod.ours:
                     found[pod.namespace][pod.name] = pod
             self._costed = found
+            self._released = [pod for pods in found.values() for pod in pods.values() if not pod.replica_set]
         return [pod for pod in self._costed[task.source.namespace].values() if task.own.matches(pod.labels)]
+
+    def _clear_released(self) -> None:
+        """Remove the costs of pods that left their ReplicaSet, for example by a change of their labels."""
+        while self._released and self._put(self._released[-1], None):
+            self._released.pop()
 
     def _clear(self, pods: Iterable[CostedPod]) -> bool:
         done = [self._put(pod, None) for pod in pods]
