@@ -11,7 +11,7 @@ from webhook.controller.scan_inputs import ScanSettings
 from webhook.core.api.spread_group import GroupMeta, SpreadGroup
 from webhook.core.groups.status.forms import DatedCondition, Distribution, GroupWithStatus, SpreadGroupStatus, Unguarded
 from webhook.core.scan.scan_context import ObjectKey
-from webhook.core.scan.scan_results import ClusterScan, PendingCause, Stranded, ZoneLoss
+from webhook.core.scan.scan_results import ClusterScan, GuardState, PendingCause, ScaleInState, Stranded, ZoneLoss
 from webhook.report.documents import ReportApi
 
 
@@ -28,9 +28,8 @@ class Stands:
 class Guarding:
     """What figures ask of the scale-in guard."""
 
-    def __init__(self, worst=()):
-        self.enabled, self.worst = bool(worst), dict(worst)
-        self.guarded, self.stopped, self.writes = {*self.worst}, set(), {"written": 9}
+    def __init__(self, states=()):
+        self.enabled, self.states, self.writes = bool(states), dict(states), {"written": 9}
 
 
 class Kept:
@@ -66,7 +65,8 @@ def whole():
     )
     scanner.reports = scanner.events = Written()
     scanner.feed, scanner.groups = Copied(), Kept(kept())
-    scanner.guard = Guarding({ObjectKey("shop", "apps", "Deployment", "web"): 1})
+    state = ScaleInState(worst_skew=1, above=False, guard=GuardState.GUARDED)
+    scanner.guard = Guarding({ObjectKey("shop", "apps", "Deployment", "web"): state})
     return ScanFigures(scanner)
 
 

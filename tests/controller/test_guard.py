@@ -20,9 +20,9 @@ READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True", 
 
 
 @contextlib.contextmanager
-def guarding(api, folder):
+def guarding(api, folder, *, reports=False):
     """A replica with the guard, whose limits follow its own clock."""
-    with Replica(api, folder, reports=False, guard=True) as replica:
+    with Replica(api, folder, reports=reports, guard=True) as replica:
         limit(replica, *COST_RATES)
         replica.policy = GUARD
         yield replica
@@ -55,6 +55,13 @@ def put_pod(api, pod, node, rs, *, app="web", namespace="shop", **meta):
     api.put("pods", pod, namespace, metadata=meta, spec=spec, status=READY)
 
 
+def scale_ins(api):
+    """What reports say of scale-ins: policy, worst skew, state of the guard."""
+    found = [one for each in api.objects["reports"].values() for one in each["results"]]
+    said = [(each["policy"], each["properties"]) for each in found]
+    return [(policy, had["scaleInWorstSkew"], had["scaleInGuard"]) for policy, had in said if "scaleInWorstSkew" in had]
+
+
 def costs(api):
     """The cost of each pod with one."""
     pods = api.objects["pods"].items()
@@ -85,6 +92,68 @@ def test_each_step_of_a_scale_in_keeps_the_zones_even(api, replica):
     assert measured["evenspread_scale_in_guarded",] == 1
     assert measured["evenspread_scale_in_worst_skew", "shop", "Deployment", "web"] == 1
     assert measured["evenspread_scale_in_writes_total", "written"] == 9
+
+
+@pytest.mark.parametrize(
+    ("policy", "places", "expected"),
+    [
+        pytest.param(Policy(), NINE, None, id="off"),
+        pytest.param(Policy(scale_in=ScaleIn.REPORT), NINE, ("spread-scale-in", "3", "report"), id="report"),
+        pytest.param(Policy(scale_in=ScaleIn.REPORT), NINE[:3], None, id="no scale-in exceeds maxSkew"),
+        pytest.param(GUARD, NINE, None, id="guarded within maxSkew"),
+        pytest.param(GUARD, ["n-a"] * 3, ("spread-drift", "2", "guarded"), id="guarded, and uneven today"),
+    ],
+)
+def test_the_report_has_the_worst_scale_in(api, tmp_path, policy, places, expected):
+    add(api, places)
+    writes = []
+    for _ in range(2):  # the next leader writes nothing
+        with guarding(api, tmp_path, reports=True) as replica:
+            replica.policy = policy
+            replica.scans()
+            settle(replica)
+            replica.scans()
+            assert scale_ins(api) == ([expected] if expected else [])
+            writes.append(sum(replica.scanner.reports.writes.values()))
+            (shown,) = [each for each in replica.scanner.latest.scan.workloads if each.name == "web"]
+    assert writes == [1, 0]  # of a report with other findings
+    assert (shown.scale_in is None) == (policy == Policy())
+
+
+def test_the_report_follows_the_guard(api, tmp_path):
+    add(api, NINE)
+    with guarding(api, tmp_path, reports=True) as replica:
+        api.strike("write", refuse(409), resource="pods")
+        replica.scans()
+        assert scale_ins(api) == []
+        api.strike("write", refuse(500), resource="pods")
+        settle(replica, 1)
+        assert scale_ins(api) == [("spread-scale-in", "3", "requested")]
+        settle(replica)
+        assert scale_ins(api) == []
+        pod = api.objects["pods"]["shop", "web-0"]
+        rows = [{"manager": "karpenter", "fieldsV1": {"f:metadata": {"f:annotations": {f"f:{COST}": {}}}}}]
+        api.put("pods", "web-0", "shop", **{**pod, "metadata": {**pod["metadata"], "managedFields": rows}})
+        replica.scans()
+        settle(replica)
+        assert scale_ins(api) == [("spread-scale-in", "3", "stopped")]
+        (shown,) = [each.scale_in.guard for each in replica.scanner.latest.scan.workloads]
+        assert shown == "stopped"
+        opt_out(replica)
+        assert scale_ins(api) == []
+
+
+def test_a_report_waits_for_a_guard_without_budget(api, tmp_path):
+    for name in ("busy", "web"):
+        add(api, NINE, name)
+    for rate in (COST_RATES[0], Rate(a_minute=0, burst=0)):
+        with guarding(api, tmp_path, reports=True) as replica:
+            limit(replica, rate, rate)
+            replica.scans()
+            settle(replica)
+            replica.scans()
+            assert scale_ins(api) == []
+        api.objects["pods"]["shop", "busy-0"]["metadata"].pop("annotations", None)  # work for the next leader
 
 
 def test_an_unchanged_workload_is_not_written_again(api, replica):

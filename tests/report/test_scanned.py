@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report.test_documents import judged
 
-from webhook.core.scan.scan_results import ActualSkew, Origin, PendingCause, PendingPod, ScannedWorkload, SmallestFix
+from webhook.core.scan.scan_results import (
+    ActualSkew,
+    GuardState,
+    Origin,
+    PendingCause,
+    PendingPod,
+    ScaleInState,
+    ScannedWorkload,
+    SmallestFix,
+)
 from webhook.report.documents import ReportApi, digest, report
 from webhook.report.scanned import event, notices, report_content
 
@@ -60,8 +69,16 @@ class TestReport:
             scanned(skews=(skew(skew=1),)),
             scanned(skews=(skew(origin=Origin.DEFAULT),)),
             scanned(pending={PendingCause.CAPACITY: 3}),
+            scanned(skews=(skew(skew=1),), scale_in=ScaleInState(worst_skew=1, above=False, guard=GuardState.GUARDED)),
         ],
-        ids=["clean", "from a manifest", "within its limit", "the scheduler's own defaults", "for another reason"],
+        ids=[
+            "clean",
+            "from a manifest",
+            "within its limit",
+            "the scheduler's own defaults",
+            "for another reason",
+            "within its limit after any scale-in",
+        ],
     )
     def test_none(self, workload):
         assert document(workload) is None
@@ -91,6 +108,54 @@ class TestReport:
     def test_soft_drift_is_less_severe(self):
         (result,) = document(scanned(skews=(skew(when_unsatisfiable="ScheduleAnyway"),)))["results"]
         assert result["severity"] == "low"
+
+    @pytest.mark.parametrize(
+        ("worst", "guard", "message"),
+        [
+            pytest.param(3, "report", "a scale-in can leave skew 3, above maxSkew", id="only reported"),
+            pytest.param(
+                3,
+                "requested",
+                "a scale-in can leave skew 3, above maxSkew; the guard is requested, but not known to be active",
+                id="unguarded",
+            ),
+            pytest.param(
+                2,
+                "guarded",
+                "a scale-in can leave skew 2, above maxSkew; the guard found no better order of removal",
+                id="no order keeps maxSkew",
+            ),
+            pytest.param(
+                3,
+                "stopped",
+                "a scale-in can leave skew 3, above maxSkew; not guarded, because another program writes "
+                "controller.kubernetes.io/pod-deletion-cost of the pods",
+                id="another writer",
+            ),
+            pytest.param(
+                1,
+                "stopped",
+                "a scale-in can leave skew 1; not guarded, because another program writes "
+                "controller.kubernetes.io/pod-deletion-cost of the pods",
+                id="another writer, and within maxSkew",
+            ),
+        ],
+    )
+    def test_a_scale_in_that_can_leave_an_even_workload_uneven(self, worst, guard, message):
+        state = ScaleInState(worst_skew=worst, above=worst > 1, guard=GuardState(guard))
+        (result,) = document(scanned(skews=(skew(skew=1),), scale_in=state))["results"]
+        assert (result["policy"], result["severity"], result["result"]) == ("spread-scale-in", "low", "warn")
+        assert result["message"] == message
+        properties = {**result["properties"]}
+        properties.pop("resultID")
+        assert properties == {"scaleInWorstSkew": str(worst), "scaleInGuard": guard}
+
+    @pytest.mark.parametrize("guard", [*GuardState])
+    def test_drift_has_the_worst_scale_in_too(self, guard):
+        state = ScaleInState(worst_skew=5, above=True, guard=guard)
+        (result,) = document(scanned(skews=(skew(),), scale_in=state))["results"]
+        assert result["policy"] == "spread-drift"
+        assert (result["properties"]["scaleInWorstSkew"], result["properties"]["scaleInGuard"]) == ("5", guard)
 
     def test_nodes_are_not_named(self):
         nodes = {f"node-{number}": number for number in range(5)}

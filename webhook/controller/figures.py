@@ -16,7 +16,7 @@ from webhook.controller.groups import GroupReconciler
 from webhook.controller.guard import ScaleInGuard
 from webhook.controller.scan import Scanner
 from webhook.core.api.spread_group import CONDITIONS
-from webhook.core.scan.scan_results import ActualSkew, ClusterScan, PendingCause, ScannedWorkload
+from webhook.core.scan.scan_results import ActualSkew, ClusterScan, GuardState, PendingCause, ScannedWorkload
 from webhook.metrics import ClusterFigures
 from webhook.report.documents import ReportApi
 from webhook.report.scanned import is_broken
@@ -130,26 +130,28 @@ def _group_metrics(groups: GroupReconciler) -> Iterator[Metric]:
 
 def _guard_metrics(guard: ScaleInGuard) -> Iterator[Metric]:
     """Yield the scale-ins of reported and guarded workloads, limited to `_MOST_SKEWS` series."""
-    if not (guard.enabled or guard.worst):
+    states = guard.states.copy()
+    if not (guard.enabled or states):
         return
+    guards = Counter(state.guard for state in states.values())
     worst = GaugeMetricFamily(
         "evenspread_scale_in_worst_skew",
         "Largest skew that a scale-in can leave, for workloads with scaleIn report or guard.",
         labels=_OF_A_WORKLOAD,
     )
-    skews = (((key.namespace, key.kind, key.name), skew) for key, skew in sorted(guard.worst.copy().items()))
+    skews = (((key.namespace, key.kind, key.name), states[key].worst_skew) for key in sorted(states))
     for labels, skew in _take_in_turns(skews, _MOST_SKEWS):
         worst.add_metric(labels, skew)
     yield worst
     yield GaugeMetricFamily(
         "evenspread_scale_in_guarded",
         "Workloads whose pods have deletion costs of evenspread.",
-        value=len(guard.guarded),
+        value=guards[GuardState.GUARDED],
     )
     yield GaugeMetricFamily(
         "evenspread_scale_in_stopped",
         "Workloads that the guard leaves alone, because another program writes their deletion costs.",
-        value=len(guard.stopped),
+        value=guards[GuardState.STOPPED],
     )
     writes = CounterMetricFamily(
         "evenspread_scale_in_writes",

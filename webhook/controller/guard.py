@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.errors import ClusterError, RefusedError
@@ -36,13 +37,10 @@ from webhook.core.pods_to_remove.deletion_costs import (
     spread_limits,
 )
 from webhook.core.pods_to_remove.running_pod import RunningPod
-from webhook.core.policy.lookup import scale_in_for
-from webhook.core.policy.options import ScaleIn
 from webhook.core.policy.policy import Policy
-from webhook.core.scan.actual_skew import worst_after_scale_in
 from webhook.core.scan.known_workloads import key_of_object
 from webhook.core.scan.scan_context import ObjectKey
-from webhook.core.scan.scan_results import ActualSkew, ScannedWorkload
+from webhook.core.scan.scan_results import GuardState, ScaleInState, ScannedWorkload
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.what_if.sources import ReplicatedSource, sources_in_cluster
 from webhook.core.workloads.kinds import are_removed_by_replica_sets, group_kind
@@ -65,7 +63,6 @@ class _Task(Struct, frozen=True):
 
     source: ReplicatedSource
     own: Selector
-    mode: ScaleIn
 
 
 class ScaleInGuard:
@@ -75,9 +72,7 @@ class ScaleInGuard:
         enabled: Whether pods may be written. If not, guarded workloads are only measured.
 
     Attributes:
-        worst: The largest skew after any scale-in, of reported and guarded workloads.
-        guarded: The guarded workloads.
-        stopped: Workloads with costs of another writer.
+        states: The worst scale-ins of reported and guarded workloads. A workload without a state waits for the guard.
         writes: The number of writes by outcome: written, removed, postponed (rate limit), conflict, refused, failed.
         fault: The reason for missing costs. Empty without a problem.
     """
@@ -103,10 +98,9 @@ class ScaleInGuard:
 
     def forget(self) -> None:
         """Forget all workloads. Another replica may have led meanwhile."""
-        self._due: dict[ObjectKey, tuple[ObjectJson, tuple[ActualSkew, ...]]] = {}
-        self.worst: dict[ObjectKey, int] = {}
-        self.guarded: set[ObjectKey] = set()
-        self.stopped: set[ObjectKey] = set()
+        self._due: dict[ObjectKey, tuple[ObjectJson, ScaleInState | None]] = {}
+        self.states: dict[ObjectKey, ScaleInState] = {}
+        self._changed: set[ObjectKey] = set()
         self.begin()
         self._failures, self._wait_until, self.fault = 0, 0.0, ""
         self._allowance.empty()
@@ -119,16 +113,26 @@ class ScaleInGuard:
         self._released: list[CostedPod] = []
 
     def take(self, raw: ObjectJson, scanned: ScannedWorkload) -> None:
-        """Make a scanned workload due."""
-        if are_removed_by_replica_sets(group_kind(scanned.api_version, scanned.kind)):
-            self._due[key_of_object(raw)] = raw, scanned.skews
+        """Make a scanned workload due. With the guard requested, its state waits for the guard."""
+        if not are_removed_by_replica_sets(group_kind(scanned.api_version, scanned.kind)):
+            return
+        key, state = key_of_object(raw), scanned.scale_in
+        if self.enabled:
+            self._due[key] = raw, state
+        if state is None:
+            self.states.pop(key, None)
+        elif not (self.enabled and state.guard is GuardState.REQUESTED):
+            self.states[key] = state
+
+    def take_changed(self) -> set[ObjectKey]:
+        """Return and clear the workloads with another state since the last call."""
+        taken, self._changed = self._changed, set()
+        return taken
 
     def keep(self, known: Collection[ObjectKey]) -> None:
         """Forget workloads that are gone."""
         self._due = {key: due for key, due in self._due.items() if key in known}
-        self.worst = {key: skew for key, skew in self.worst.items() if key in known}
-        self.guarded &= set(known)
-        self.stopped &= set(known)
+        self.states = {key: state for key, state in self.states.items() if key in known}
 
     def turn(self, policy: Policy, feed: Feed) -> None:
         """Write the costs of due workloads, for a second. Never raises, for any workload or answer."""
@@ -137,13 +141,13 @@ class ScaleInGuard:
         until = time.monotonic() + _TURN_SECONDS
         try:
             within = cluster_context(policy, feed, self._clock())
-            for key, (raw, skews) in [*self._due.items()]:
+            for key, (raw, state) in [*self._due.items()]:
                 if not self._may_write() or time.monotonic() >= until:
                     break
                 if not self._allowance.allows(key.namespace):
                     continue
                 self._due[key] = self._due.pop(key)  # behind the others, whatever happens
-                if self._reconcile(key, raw, skews, within, feed):
+                if self._reconcile(key, raw, state, within, feed):
                     del self._due[key]
                     continue
                 self._wait_until = self._clock() + _AGAIN_SECONDS
@@ -157,7 +161,7 @@ class ScaleInGuard:
             self._allowance.forget_idle()
 
     def _reconcile(
-        self, key: ObjectKey, raw: ObjectJson, skews: tuple[ActualSkew, ...], within: Context, feed: Feed
+        self, key: ObjectKey, raw: ObjectJson, state: ScaleInState | None, within: Context, feed: Feed
     ) -> bool:
         """Bring the costs of a workload up to date. Returns False to try again later. Raises ClusterError."""
         try:
@@ -165,35 +169,30 @@ class ScaleInGuard:
                 task = _task(raw, within)
             if task is None:
                 return True
-            if task.mode is ScaleIn.OFF:
-                self.worst.pop(key, None)
-            else:
-                self.worst[key] = max(map(worst_after_scale_in, skews), default=0)
-            if self.enabled and task.mode is ScaleIn.GUARD:
-                return self._guard(key, task, within, feed)
-            self.guarded.discard(key)
-            self.stopped.discard(key)
-            return not self.enabled or self._clear(self._costed_of(task))
+            if state is not None and state.guard is GuardState.REQUESTED:
+                return self._guard(key, task, state, within, feed)
+            return self._clear(self._costed_of(task))
         except ClusterError:
+            self._note_failure(key, state)
             raise
         except Exception as error:  # noqa: BLE001 a workload must never stop the others
             fields = {"workload": key._asdict(), **exception_fields(error)}
             _log.error("a bug stopped the scale-in guard of a workload; others continue", extra={"fields": fields})
+            self._note_failure(key, state)
             return True
 
-    def _guard(self, key: ObjectKey, task: _Task, within: Context, feed: Feed) -> bool:
+    def _guard(self, key: ObjectKey, task: _Task, unguarded: ScaleInState, within: Context, feed: Feed) -> bool:
         with feed.lock:
             number = sum(feed.index.pods.count(task.source.namespace, task.own).values())
         if number > _MOST_PODS:
-            return self._give_up(key, task)
+            return self._give_up(key, task, unguarded)
         pods = [*costed_pods(self._server, task.source.namespace, task.own.text)]
         active = [pod for pod in pods if pod.active is not None and pod.replica_set]
         if any(pod.foreign for pod in active):
-            self._stop(key, task)
+            self._stop(key, task, unguarded)
             return self._clear(pod for pod in pods if pod.ours and not pod.foreign)
-        self.stopped.discard(key)
         if len({pod.replica_set for pod in active}) > 1:
-            self.guarded.discard(key)
+            self._note(key, unguarded)
             return True  # each event of its pods makes it due again
         running = [pod.active for pod in active if pod.active is not None]
         with feed.lock:
@@ -202,25 +201,31 @@ class ScaleInGuard:
         if limits is None:
             return False  # The list and the watch are from different moments.
         plan = _plan(running, limits)
-        return self._give_up(key, task) if plan is None else self._write(key, active, plan)
+        return self._give_up(key, task, unguarded) if plan is None else self._write(key, active, plan, unguarded)
 
-    def _write(self, key: ObjectKey, active: Iterable[CostedPod], plan: RemovalPlan) -> bool:
+    def _write(self, key: ObjectKey, active: Iterable[CostedPod], plan: RemovalPlan, unguarded: ScaleInState) -> bool:
         costs, refused = deletion_costs(plan.order), self.writes["refused"]
         for pod in active:
             cost = costs.get(pod.name)
             is_current = cost is None or pod.active is None or cost == pod.active.deletion_cost
             if not is_current and not self._put(pod, cost):
                 return False
-        if self.writes["refused"] > refused:
-            self.guarded.discard(key)
-        else:
-            self.guarded.add(key)
-            self.worst[key] = plan.worst_skew
+        guarded = ScaleInState(worst_skew=plan.worst_skew, above=plan.above, guard=GuardState.GUARDED)
+        self._note(key, unguarded if self.writes["refused"] > refused else guarded)
         return True
 
-    def _give_up(self, key: ObjectKey, task: _Task) -> bool:
+    def _note(self, key: ObjectKey, state: ScaleInState) -> None:
+        if self.states.get(key) != state:
+            self.states[key] = state
+            self._changed.add(key)
+
+    def _note_failure(self, key: ObjectKey, state: ScaleInState | None) -> None:
+        if state is not None and key not in self.states:
+            self._note(key, state)
+
+    def _give_up(self, key: ObjectKey, task: _Task, unguarded: ScaleInState) -> bool:
         """Leave the order to the ReplicaSet controller. Old costs would remove new pods first."""
-        self.guarded.discard(key)
+        self._note(key, unguarded)
         return self._clear(self._costed_of(task))
 
     def _costed_of(self, task: _Task) -> list[CostedPod]:
@@ -278,11 +283,11 @@ class ScaleInGuard:
         if self._costed is not None:
             self._costed[pod.namespace].pop(pod.name, None)
 
-    def _stop(self, key: ObjectKey, task: _Task) -> None:
-        self.guarded.discard(key)
-        if key in self.stopped:
+    def _stop(self, key: ObjectKey, task: _Task, unguarded: ScaleInState) -> None:
+        before = self.states.get(key)
+        self._note(key, replace(unguarded, guard=GuardState.STOPPED))
+        if before is not None and before.guard is GuardState.STOPPED:
             return
-        self.stopped.add(key)
         fields = {"workload": task.source.title}
         _log.warning("another program writes pod deletion costs: scale-ins are not guarded", extra={"fields": fields})
         if self._events is not None:
@@ -320,9 +325,4 @@ def _task(raw: ObjectJson, within: Context) -> _Task | None:
     if len(sources) != 1:
         return None
     (source,) = sources
-    workload, own = source.workload, source.own
-    if own is None:
-        return None
-    labels = within.cluster.namespaces.labels(source.namespace)
-    mode = scale_in_for(within.policy, source.namespace, labels or {}, workload.meta.annotations)
-    return _Task(source, own, mode)
+    return None if source.own is None else _Task(source, source.own)

@@ -9,12 +9,14 @@ from msgspec.structs import replace
 
 from webhook.cluster.feed import Feed
 from webhook.controller.events import EventWriter
+from webhook.controller.guard import ScaleInGuard
 from webhook.controller.reports import ReportWriter
 from webhook.controller.scan_inputs import current_context, iso_time
 from webhook.controller.updates import Updates
 from webhook.controller.workload_lister import ObjectName, UnreadNames, is_among
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.cluster_scan import cluster_scan
+from webhook.core.scan.scan_context import key_of
 from webhook.core.scan.scan_results import ClusterScan, ScannedWorkload
 from webhook.core.workloads.kinds import group_kind
 from webhook.logs import exception_fields
@@ -43,9 +45,16 @@ class FinishedScan(Struct, frozen=True, kw_only=True):
 class Publisher:
     """Writes the reports and events of scan results. Not thread-safe."""
 
-    def __init__(self, reports: ReportWriter | None, events: EventWriter | None, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        reports: ReportWriter | None,
+        events: EventWriter | None,
+        guard: ScaleInGuard,
+        clock: Callable[[], float],
+    ) -> None:
         self._reports = reports
         self._events = events
+        self._guard = guard
         self._clock = clock
         self.forget()
 
@@ -70,7 +79,7 @@ class Publisher:
             _log.error("a bug stopped a part of the scan; the other parts are complete", extra={"fields": fields})
         self._fresh.add(_name(scanned))
         if self._reports is not None:
-            content = report_content(scanned)
+            content = report_content(self._with_guard(scanned))
             self._reports.update(_name(scanned), content) if update else self._reports.take(content)
 
     def publish(  # noqa: PLR0913 the last two by keyword
@@ -101,7 +110,7 @@ class Publisher:
             return replace(cost, scan=replace(cost.scan, ended=ended))
         within = current_context(policy, feed, self._clock())
         with feed.lock:
-            results = {_name(scanned): scanned for scanned in updates.known.scans()}
+            results = {_name(scanned): self._with_guard(scanned) for scanned in updates.known.scans()}
             scan = cluster_scan(results.values(), within, started=iso_time(cost.ended - cost.seconds), ended=ended)
             updates.moved = False
         unread = set() if updates.lister is None else updates.lister.unread
@@ -113,6 +122,13 @@ class Publisher:
             self._update(results, updates.gone, unread, every=every)
         updates.gone.clear()
         return replace(cost, scan=scan)
+
+    def _with_guard(self, scanned: ScannedWorkload) -> ScannedWorkload:
+        """Return the results with the state of the scale-in guard."""
+        if scanned.scale_in is None:
+            return scanned
+        key = key_of(scanned.namespace, scanned.api_version, scanned.kind, scanned.name)
+        return replace(scanned, scale_in=self._guard.states.get(key))
 
     def _update(self, results: Results, gone: Iterable[ObjectName], unread: UnreadNames, *, every: bool) -> None:
         """End an update: delete the reports of the workloads in ``gone``, and write the events of new results.

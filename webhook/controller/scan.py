@@ -112,7 +112,6 @@ class Scanner:
         self.reports = new_reports() if settings.reports else None
         self.events: EventWriter | None = new_events() if settings.events else None
         group_events = new_events() if settings.events else None
-        self._publisher = Publisher(self.reports, self.events, clock)
         self.groups = GroupReconciler(
             server, policy=policy, allowance=writes, events=group_events, may_write=may_write, clock=clock
         )
@@ -120,6 +119,7 @@ class Scanner:
         self.guard = ScaleInGuard(
             server, Allowance(*COST_RATES), guard_events, enabled=settings.guard, may_write=may_write, clock=clock
         )
+        self._publisher = Publisher(self.reports, self.events, self.guard, clock)
         self.feed: Feed | None = None
         self.latest: FinishedScan | None = None
         self._failures, self.fault = 0, ""
@@ -160,7 +160,7 @@ class Scanner:
                 self.feed.start()
             if self.feed.synced:
                 self.groups.turn(self.feed)
-                self.guard.turn(self._policy_scanned, self.feed)
+                self._turn_guard(self._policy_scanned, self.feed)
                 self._share.rest()
                 if self._running is not None or self._clock() >= self._due or self._policy() != self._policy_scanned:
                     self._scan(self.feed)
@@ -268,13 +268,24 @@ class Scanner:
                     if scanned is not None:
                         slice_.append((raw, scanned))
             for raw, scanned_workload in slice_:
-                self._publisher.take(scanned_workload, update=self._updating)
                 self.guard.take(raw, scanned_workload)
+            # Before the reports, for a new leader to write the same reports as the last.
+            self._turn_guard(policy, feed)
+            for _, scanned_workload in slice_:
+                self._publisher.take(scanned_workload, update=self._updating)
             self._share.rest()
             self.groups.turn(feed)
-            self.guard.turn(policy, feed)
             self._share.rest()
             self._update(feed)
+
+    def _turn_guard(self, policy: Policy, feed: Feed) -> None:
+        """Let the guard write, and publish the changed states of its workloads."""
+        self.guard.turn(policy, feed)
+        with feed.lock:
+            changed = [self._updates.known.scan_of(key) for key in self.guard.take_changed()]
+        for scanned in changed:
+            if scanned is not None:
+                self._publisher.take(scanned, update=True)
 
     def lines(self) -> dict[str, str]:
         """Return the lines of /readyz about the scan: the text of each line by its name."""

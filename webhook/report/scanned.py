@@ -20,7 +20,15 @@ from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.scan.actual_skew import ownership_text
-from webhook.core.scan.scan_results import ActualSkew, Origin, PendingCause, PendingPod, ScannedWorkload
+from webhook.core.scan.scan_results import (
+    ActualSkew,
+    GuardState,
+    Origin,
+    PendingCause,
+    PendingPod,
+    ScaleInState,
+    ScannedWorkload,
+)
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.workload import Workload
 from webhook.report.documents import ReportContent, ReportResult
@@ -28,7 +36,14 @@ from webhook.report.documents import ReportContent, ReportResult
 _SPREAD_VIOLATION, _SPREAD_DRIFT, _SPREAD_INFEASIBLE = "SpreadViolation", "SpreadDrift", "SpreadInfeasible"
 _GROUP_CAP_EXCEEDED = "GroupCapExceeded"
 _SCALE_IN_UNGUARDED = "ScaleInUnguarded"
-_DRIFT_POLICY, _INFEASIBLE_POLICY = "spread-drift", "spread-infeasible"
+_DRIFT_POLICY, _INFEASIBLE_POLICY, _SCALE_IN_POLICY = "spread-drift", "spread-infeasible", "spread-scale-in"
+_OTHER_WRITER = f"another program writes {DELETION_COST_ANNOTATION} of the pods"
+_SCALE_IN_NOTES = {
+    GuardState.REPORT: "",
+    GuardState.REQUESTED: "; the guard is requested, but not known to be active",
+    GuardState.GUARDED: "; the guard found no better order of removal",
+    GuardState.STOPPED: f"; not guarded, because {_OTHER_WRITER}",
+}
 # A pod may be Pending this long before its event. Autoscalers and rollouts need some time.
 _PATIENCE = timedelta(seconds=60)
 _MOST_DOMAINS = 12  # named in a text
@@ -68,8 +83,12 @@ def report_content(scanned: ScannedWorkload) -> ReportContent | None:
 
 
 def pod_results(scanned: ScannedWorkload) -> tuple[ReportResult, ...]:
-    """Return results about the workload's pods: Pending pods, and exceeded constraints."""
-    return (*_infeasible(scanned), *map(_drift, _drifted(scanned)))
+    """Return results about the workload's pods: Pending pods, exceeded constraints, and the worst scale-in."""
+    state = scanned.scale_in
+    drifts = [_drift(skew, state) for skew in _drifted(scanned)]
+    if state is not None and not drifts and (state.above or state.guard is GuardState.STOPPED):
+        drifts = [_uneven_scale_in(state)]
+    return (*_infeasible(scanned), *drifts)
 
 
 def notices(scanned: ScannedWorkload, now: datetime) -> Iterator[Notice]:
@@ -122,7 +141,7 @@ def _drifted(scanned: ScannedWorkload) -> list[ActualSkew]:
     return [skew for skew in scanned.skews if skew.above and skew.origin is not Origin.DEFAULT]
 
 
-def _drift(skew: ActualSkew) -> ReportResult:
+def _drift(skew: ActualSkew, state: ScaleInState | None) -> ReportResult:
     return ReportResult(
         policy=_DRIFT_POLICY,
         key=f"{skew.path} {skew.topology_key} {skew.when_unsatisfiable}",
@@ -138,8 +157,25 @@ def _drift(skew: ActualSkew) -> ReportResult:
             "domains": _domains(skew),
             "otherPods": str(sum(skew.others.values())),
             "origin": str(skew.origin),
+            **_scale_in_properties(state),
         },
     )
+
+
+def _uneven_scale_in(state: ScaleInState) -> ReportResult:
+    above = ", above maxSkew" if state.above else ""
+    return ReportResult(
+        policy=_SCALE_IN_POLICY,
+        key="scale-in",
+        severity=Severity.LOW,
+        result="warn",
+        message=f"a scale-in can leave skew {state.worst_skew}{above}{_SCALE_IN_NOTES[state.guard]}",
+        properties=_scale_in_properties(state),
+    )
+
+
+def _scale_in_properties(state: ScaleInState | None) -> Mapping[str, str]:
+    return {} if state is None else {"scaleInWorstSkew": str(state.worst_skew), "scaleInGuard": str(state.guard)}
 
 
 def _infeasible(scanned: ScannedWorkload) -> Iterator[ReportResult]:
@@ -230,8 +266,7 @@ def guard_notice(workload: Workload, namespace: str) -> Notice:
         reason=_SCALE_IN_UNGUARDED,
         keys=frozenset({_SCALE_IN_UNGUARDED}),
         note=(
-            f"another program writes {DELETION_COST_ANNOTATION} of the pods, so their scale-in is not guarded; "
-            f"remove its value, or set {SCALE_IN_ANNOTATION}: report"
+            f"{_OTHER_WRITER}, so their scale-in is not guarded; remove its value, or set {SCALE_IN_ANNOTATION}: report"
         ),
         regarding=_reference(workload.api_version, workload.kind, namespace, workload.meta.name, workload.meta.uid),
     )

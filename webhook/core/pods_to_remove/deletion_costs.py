@@ -41,10 +41,16 @@ class SpreadLimit(Struct, frozen=True, kw_only=True):
 
 
 class RemovalPlan(Struct, frozen=True):
-    """Ready pods in their order of removal, and the largest skew after any removal, over all constraints."""
+    """Ready pods in their order of removal.
+
+    Attributes:
+        worst_skew: The largest skew after any removal, over all constraints.
+        above: Whether a removal leaves a skew above maxSkew.
+    """
 
     order: tuple[RunningPod, ...]
     worst_skew: int
+    above: bool
 
 
 def spread_limits(
@@ -100,7 +106,7 @@ def removal_plan(ready: Iterable[RunningPod], limits: Sequence[SpreadLimit]) -> 
     classes: dict[tuple[int | None, ...], list[RunningPod]] = {}
     for pod in sorted(ready, key=_preference, reverse=True):
         classes.setdefault(tuple(limit.domain_of.get(pod.name) for limit in limits), []).append(pod)
-    order, worst = list[RunningPod](), 0
+    order, worst, above = list[RunningPod](), 0, False
     while classes:
         place = min(classes, key=lambda place: (*_effect(states, place), _preference(classes[place][-1])))
         order.append(classes[place].pop())
@@ -108,8 +114,9 @@ def removal_plan(ready: Iterable[RunningPod], limits: Sequence[SpreadLimit]) -> 
             del classes[place]
         for state, domain in zip(states, place, strict=True):
             state.remove(domain)
-        worst = max((worst, *(state.skew(None) for state in states)))
-    return RemovalPlan(tuple(order), worst)
+            skew = state.skew(None)
+            worst, above = max(worst, skew), above or skew > state.limit.max_skew
+    return RemovalPlan(tuple(order), worst, above)
 
 
 def deletion_costs(order: Sequence[RunningPod]) -> dict[str, int]:

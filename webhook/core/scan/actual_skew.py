@@ -7,7 +7,7 @@ kube-scheduler compares maxSkew with the skew after one more pod. This module co
 Source: kube-scheduler podtopologyspread/filtering.go ``Filter``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -21,7 +21,7 @@ from webhook.core.index.owners import owner_selector
 from webhook.core.index.pods import Counts
 from webhook.core.pods_to_create.next_pod import NextPod
 from webhook.core.scan.scan_context import ScanContext, next_pods, stands_for
-from webhook.core.scan.scan_results import ActualSkew, Origin
+from webhook.core.scan.scan_results import ActualSkew, GuardState, Origin, ScaleInState
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts
 from webhook.core.scheduler.plugins.spread_constraints import Constraint
@@ -169,6 +169,13 @@ def _actual(skewed: _Skewed, origin: Origin, path: str, running: Counts | None) 
         name=balance.name,
         path=path,
     )
+
+
+def unguarded_scale_in(skews: Sequence[ActualSkew], guard: GuardState) -> ScaleInState:
+    """Return the worst scale-in of a workload with these constraints, if the guard is not active."""
+    worst = [worst_after_scale_in(skew) for skew in skews]
+    above = any(largest > skew.max_skew for skew, largest in zip(skews, worst, strict=True))
+    return ScaleInState(worst_skew=max(worst, default=0), above=above, guard=guard)
 
 
 def worst_after_scale_in(skew: ActualSkew) -> int:

@@ -206,6 +206,23 @@ class ScanFailure(Struct, frozen=True):
     error: Exception
 
 
+class GuardState(StrEnum):
+    """Whether the scale-in guard orders the removal of a workload's pods."""
+
+    REPORT = "report"  # the policy asks for the worst skew only
+    REQUESTED = "requested"  # the policy asks for the guard. Only the controller knows whether it is active.
+    GUARDED = "guarded"
+    STOPPED = "stopped"  # another program writes deletion costs
+
+
+class ScaleInState(Published, frozen=True, kw_only=True):
+    """The worst scale-in of a workload with `scaleIn: report` or `guard` in the policy."""
+
+    worst_skew: Annotated[Count, Meta(description="The largest skew of any constraint that a scale-in can leave.")]
+    above: Annotated[bool, Meta(description="Whether a scale-in can leave a skew above maxSkew.")]
+    guard: GuardState
+
+
 class PublishedWorkload(Published, frozen=True, kw_only=True):
     """The scan of one workload."""
 
@@ -241,6 +258,10 @@ class PublishedWorkload(Published, frozen=True, kw_only=True):
         Count, Meta(description="Running pods without any constraint, if the defaults would add some.")
     ] = 0
     fix: SmallestFix | None = None
+    scale_in: Annotated[
+        ScaleInState | None,
+        Meta(description="null unless the policy's scaleIn is report or guard, and ReplicaSets remove the pods."),
+    ] = None
 
 
 class ScannedWorkload(PublishedWorkload, frozen=True, kw_only=True):

@@ -16,23 +16,33 @@ from webhook.core.explain.edit_target import object_title
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.pods_to_create.daemon_pods import wanted_nodes, with_daemon_tolerations
 from webhook.core.pods_to_create.next_pod import NextPod
+from webhook.core.policy.lookup import scale_in_for
+from webhook.core.policy.options import ScaleIn
 from webhook.core.policy.policy import Mode
 from webhook.core.review.decision import Examination
 from webhook.core.review.examination import examine
 from webhook.core.review.judging import JudgedFinding
-from webhook.core.scan.actual_skew import actual_skews, has_standing_pods, own_pods
+from webhook.core.scan.actual_skew import actual_skews, has_standing_pods, own_pods, unguarded_scale_in
 from webhook.core.scan.scan_context import ObjectKey, ScanContext, key_of, next_pods, stands_for, to_inject
-from webhook.core.scan.scan_results import ActualSkew, ScanFailure, ScannedWorkload, SmallestFix
+from webhook.core.scan.scan_results import (
+    ActualSkew,
+    GuardState,
+    ScaleInState,
+    ScanFailure,
+    ScannedWorkload,
+    SmallestFix,
+)
 from webhook.core.scan.smallest_fix import fix_by_defaults, fix_for_findings, fix_for_pending
 from webhook.core.scan.waiting_pods import WaitingPods, waiting_pods
 from webhook.core.scan.zone_losses import zone_losses
-from webhook.core.workloads.kinds import group_kind
+from webhook.core.workloads.kinds import are_removed_by_replica_sets, group_kind
 from webhook.core.workloads.reading import parse_object, read_meta, stated_type
 from webhook.core.workloads.workload import Workload, namespace_of
 
 _Answer = TypeVar("_Answer")
 _RawObject = bytes | Raw | Mapping[str, object]
 REVIEW = "review"
+_GUARD_STATES = {ScaleIn.REPORT: GuardState.REPORT, ScaleIn.GUARD: GuardState.REQUESTED}
 
 
 def scan_workload(raw: bytes | Mapping[str, object], within: ScanContext) -> ScannedWorkload | None:
@@ -138,6 +148,7 @@ class _PodState:
         pods = _guarded("next pod", lambda: tuple(next_pods(self._workload, self._within)), failures) or ()
         waiting = _guarded("cause of Pending pods", self._waiting, failures) or WaitingPods()
         injection = _guarded("injection", lambda: self._injection(pods), failures)
+        skews = _guarded("skew", lambda: self._skews(pods), failures) or ()
         scanned = replace(
             named,
             wanted=self._nodes(pods) if self._workload.traits.on_every_node else named.wanted,
@@ -146,11 +157,12 @@ class _PodState:
             pending=waiting.causes,
             pending_since=waiting.since,
             pending_pods=waiting.named,
-            skews=_guarded("skew", lambda: self._skews(pods), failures) or (),
+            skews=skews,
             losses=_guarded("zone loss", lambda: zone_losses(self._workload, pods, self._within), failures) or (),
             would_inject=0 if injection is None else len(injection.record.filled or injection.constraints),
             lacking=self._lacking(injection),
             fix=_guarded("fix", lambda: self._fix(waiting, injection), failures),
+            scale_in=_guarded("scale-in", lambda: self._scale_in(skews), failures),
         )
         return replace(scanned, failures=tuple(failures))
 
@@ -169,6 +181,14 @@ class _PodState:
         if not has_standing_pods(self._workload, stand_in=bool(self._named.stands_for)):
             return ()
         return tuple(skew for pod in pods for skew in actual_skews(pod, self._own))
+
+    def _scale_in(self, skews: Sequence[ActualSkew]) -> ScaleInState | None:
+        if not are_removed_by_replica_sets(self._workload.group_kind):
+            return None
+        namespace, annotations = self._named.namespace, self._workload.meta.annotations
+        labels = self._index.namespaces.labels(namespace) or {}
+        guard = _GUARD_STATES.get(scale_in_for(self._within.context.policy, namespace, labels, annotations))
+        return None if guard is None else unguarded_scale_in(skews, guard)
 
     def _waiting(self) -> WaitingPods:
         pods = self._within.waiting.get(self._key(), ())
