@@ -13,7 +13,15 @@ from webhook.console.shown import Health
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.budget import Reason
 from webhook.core.rules.frame.rule import NotEvaluated
-from webhook.core.scan.scan_results import PendingCause, PendingPod, ScanFailure, ScanGap, SmallestFix
+from webhook.core.scan.scan_results import (
+    GuardState,
+    PendingCause,
+    PendingPod,
+    ScaleInState,
+    ScanFailure,
+    ScanGap,
+    SmallestFix,
+)
 
 ADDRESS = "/workload?kind=Deployment&namespace={}&name={}"
 LEDGER_ROW = (
@@ -193,6 +201,67 @@ def test_a_workload_explains_each_constraint(browse):
 def test_what_a_constraint_means(browse, constraint, meaning):
     page = read(browse(shown(workload("web", constraint))).get(ADDRESS.format("shop", "web")))
     assert meaning in page.texts["content"]
+
+
+@pytest.mark.parametrize(
+    ("state", "live", "text"),
+    [
+        pytest.param(
+            (3, "report"),
+            True,
+            "Skew up to 3 above maxSkew Not guarded. The ReplicaSet controller ignores constraints when it removes "
+            "pods.",
+            id="reported",
+        ),
+        pytest.param(
+            (3, "requested"),
+            True,
+            "Skew up to 3 above maxSkew Not guarded now, for example because of a rollout. The policy asks for the "
+            "guard.",
+            id="requested",
+        ),
+        pytest.param(
+            (3, "requested"),
+            False,
+            "Skew up to 3 above maxSkew The policy asks for the guard. Only the controller knows whether it is active.",
+            id="of a file",
+        ),
+        pytest.param(
+            (1, "guarded"),
+            True,
+            "Skew up to 1 within maxSkew Guarded. The ReplicaSet controller removes pods of the fullest domains first.",
+            id="guarded",
+        ),
+        pytest.param(
+            (3, "stopped"),
+            True,
+            "Skew up to 3 above maxSkew Not guarded, because another program writes the annotation "
+            "controller.kubernetes.io/pod-deletion-cost.",
+            id="stopped",
+        ),
+    ],
+)
+def test_what_a_scale_in_can_leave(browse, state, live, text):
+    worst, guard = state
+    scale_in = ScaleInState(worst_skew=worst, above=worst > 1, guard=GuardState(guard))
+    given = shown(workload("web", spread("a=3 b=3 c=3"), scale_in=scale_in))
+    page = read(browse(replace(given, live=live)).get(ADDRESS.format("shop", "web")))
+    assert f"After a scale-in {text}" in page.texts["content"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(workload("web", spread("a=3 b=3 c=3")), id="not measured"),
+        pytest.param(
+            workload("web", scale_in=ScaleInState(worst_skew=0, above=False, guard=GuardState.REPORT)),
+            id="no constraint",
+        ),
+    ],
+)
+def test_nothing_is_said_of_scale_ins(browse, given):
+    page = read(browse(shown(given)).get(ADDRESS.format("shop", "web")))
+    assert "After a scale-in" not in page.texts["content"]
 
 
 def test_a_workload_without_constraints_or_faults(browse):

@@ -16,9 +16,18 @@ from webhook.console.pages.listing import pods_of
 from webhook.console.pages.summary import summary, wrongs
 from webhook.console.shown import Shown
 from webhook.console.words import age, instant
+from webhook.core.api.well_known import DELETION_COST_ANNOTATION
 from webhook.core.policy.policy import Mode
 from webhook.core.scan.actual_skew import ownership_text
-from webhook.core.scan.scan_results import ActualSkew, ClusterScan, Origin, PendingCause, PendingPod, ScannedWorkload
+from webhook.core.scan.scan_results import (
+    ActualSkew,
+    ClusterScan,
+    GuardState,
+    Origin,
+    PendingCause,
+    PendingPod,
+    ScannedWorkload,
+)
 from webhook.core.text import constraint_name, one_line, plural
 
 _MOST_DOMAINS = 40  # a table of about a screen
@@ -43,6 +52,15 @@ _CAUSES = {
     PendingCause.FOREIGN: "another scheduler",
     PendingCause.UNKNOWN: "not known",
 }
+
+
+_GUARD_TEXTS = {
+    GuardState.REPORT: "Not guarded. The ReplicaSet controller ignores constraints when it removes pods.",
+    GuardState.REQUESTED: "Not guarded now, for example because of a rollout. The policy asks for the guard.",
+    GuardState.GUARDED: "Guarded. The ReplicaSet controller removes pods of the fullest domains first.",
+    GuardState.STOPPED: f"Not guarded, because another program writes the annotation {DELETION_COST_ANNOTATION}.",
+}
+_GUARD_UNKNOWN = "The policy asks for the guard. Only the controller knows whether it is active."
 
 
 class DomainRow(Struct, frozen=True):
@@ -85,9 +103,23 @@ def workload_page(shown: Shown, scan: ClusterScan, workload: ScannedWorkload) ->
         "pending": [_pending(pending_pod, moment) for pending_pod in workload.pending_pods],
         "pending_rest": f"and {plural(hidden, 'pod')} more" if hidden > 0 else "",
         "losses": workload.losses,
+        "scale_in": _scale_in(workload, live=shown.live),
         "findings": workload.findings,
         "consequences": _CONSEQUENCES,
         "facts": [*_facts(workload)],
+    }
+
+
+def _scale_in(workload: ScannedWorkload, *, live: bool) -> dict[str, object] | None:
+    """Return the worst scale-in, and whether it is guarded. None if not measured."""
+    state = workload.scale_in
+    if state is None or not workload.skews:
+        return None
+    unknown = state.guard is GuardState.REQUESTED and not live
+    return {
+        "worst": state.worst_skew,
+        "above": state.above,
+        "text": _GUARD_UNKNOWN if unknown else _GUARD_TEXTS[state.guard],
     }
 
 
