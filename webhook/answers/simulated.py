@@ -101,6 +101,17 @@ class _CountsBeforeAndAfter(Document, frozen=True):
     after: Mapping[str, int]
 
 
+class _WorstStop(Document, frozen=True):
+    """The number of pods with the largest skew, if the scale-in can stop at every number, in any number of steps.
+
+    If several numbers have this skew, it is the highest. No order exceeds the skew. It can be too high if pods share a
+    node.
+    """
+
+    replicas: int
+    skew: int
+
+
 class _ScaledConstraint(Document, frozen=True):
     """The matching pods of a constraint in each domain, before and after a scale-in.
 
@@ -123,6 +134,7 @@ class _ScaledConstraint(Document, frozen=True):
     worst_skew: int | None
     emptied: tuple[str, ...]
     repair: int | None
+    worst_stop: _WorstStop | None
 
 
 class _ScaledWorkload(Document, frozen=True):
@@ -308,6 +320,7 @@ def _scale_ins(scale_ins: Sequence[WorkloadScaleIn]) -> _ScaleIns | None:
 
 
 def _scaled_constraint(title: str, balance: Balance, bounds: ScaleIn) -> _ScaledConstraint:
+    stop = bounds.stop
     return _ScaledConstraint(
         workload=title,
         topology_key=balance.domains.constraint.topology_key,
@@ -321,6 +334,7 @@ def _scaled_constraint(title: str, balance: Balance, bounds: ScaleIn) -> _Scaled
         best_skew=bounds.best.skew,
         likely_skew=bounds.likely.skew,
         worst_skew=bounds.worst.skew,
+        worst_stop=None if stop is None else _WorstStop(replicas=stop.replicas, skew=stop.skew),
         emptied=bounds.emptied,
         repair=bounds.repair,
     )

@@ -21,6 +21,7 @@ zone[0]  DoNotSchedule, maxSkew 1
   best    skew 0  a 1, b 1, c 1
   likely  skew 0  a 1, b 1, c 1
   worst   skew 3  a 3, b 0, c 0
+  range   skew 3  at most, with 6 pods, if the scale-in can stop anywhere
   the worst case leaves no pod in b and c
   4 new pods repair the worst case, if each gets a node in the domain with the
     fewest pods
@@ -99,7 +100,15 @@ class TestThePage:
         [
             pytest.param(EVEN, 8, [ZONE], ["the controller keeps maxSkew 1 in every order"], id="a pod less"),
             pytest.param(
-                EVEN, 0, [ZONE], ["the worst case leaves no pod in a, b and c", "the controller keeps"], id="all pods"
+                EVEN,
+                0,
+                [ZONE],
+                [
+                    "range   skew 3  at most, with 6 pods, if the scale-in can stop anywhere",
+                    "the worst case leaves no pod in a, b and c",
+                    "the controller keeps maxSkew 1 in every order at the end, but may exceed it",
+                ],
+                id="all pods",
             ),
             pytest.param(
                 "a: a0=4 | b: b0=1 b1=1 b2=1",
@@ -184,6 +193,7 @@ class TestJson:
                     "worstSkew": 3,
                     "emptied": ["b", "c"],
                     "repair": 4,
+                    "worstStop": {"replicas": 6, "skew": 3},
                 }
             ],
             "workloads": {"Deployment shop/web": {"pods": 9, "replicas": 3}},
@@ -244,6 +254,21 @@ class TestTheOrder:
         objects = [job(ZONE) if kind == "Job" else web(kind=kind), *(pod(name, on) for name, on in pods)]
         found, _ = answer("a: a0 | b: b0", "--replicas", "1", objects=objects, words=(f"{kind}/web", "-n", "shop"))
         assert worst(found) == expected
+
+    @pytest.mark.parametrize(
+        ("kind", "expected"),
+        [
+            pytest.param("Deployment", {"replicas": 3, "skew": 3}, id="any pods of a Deployment"),
+            pytest.param("StatefulSet", {"replicas": 5, "skew": 1}, id="the highest ordinals"),
+            pytest.param("Job", {"replicas": 3, "skew": 3}, id="any pods of a Job"),
+        ],
+    )
+    def test_the_worst_stop_of_the_kind(self, answer, kind, expected):
+        pods = [pod(f"web-{number}", on) for number, on in enumerate(("a0", "b0", "a1", "b1", "a2", "b2"))]
+        objects = [job(ZONE) if kind == "Job" else web(kind=kind), *pods]
+        nodes = "a: a0 a1 a2 | b: b0 b1 b2"
+        found, _ = answer(nodes, "--replicas", "0", objects=objects, words=(f"{kind}/web", "-n", "shop"))
+        assert [each["worstStop"] for each in found["constraints"]] == [expected]
 
     @pytest.mark.parametrize(("kind", "guardable"), [("Deployment", True), ("ReplicaSet", True), ("Job", False)])
     def test_the_guard_is_for_pods_of_replica_sets(self, ask, kind, guardable):

@@ -7,15 +7,16 @@ from itertools import combinations
 
 import pytest
 from build import NAMESPACE, cluster, constraint, pod, running
+from msgspec.structs import replace
 
 from webhook.core.api.selectors import EVERYTHING
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.explain.explanation import balances_of
 from webhook.core.pods_to_create.next_pod import problem_of
-from webhook.core.pods_to_remove.removal_order import removal_groups
+from webhook.core.pods_to_remove.removal_order import removal_groups, removal_groups_in_steps
 from webhook.core.pods_to_remove.running_pod import RunningPod
-from webhook.core.pods_to_remove.scale_in import CutCounts, removal_of, scale_in_of
+from webhook.core.pods_to_remove.scale_in import CutCounts, WorstStop, removal_of, scale_in_of, worst_stop
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import Cycle
 
@@ -169,3 +170,100 @@ def test_all_removals_of_some_small_cases():
 def test_all_removals_of_many_small_cases():
     for seed in range(1_000, 6_000):
         examined(seed)
+
+
+def rests(pods, fewest):
+    """The names that a series of scale-ins can leave. After each, fewer pods share the nodes."""
+    seen, pending = set(), [frozenset(pods)]
+    while pending:
+        before = pending.pop()
+        active = [pods[name] for name in before]
+        groups = removal_groups(active, Counter(each.node for each in active), now=10)
+        for number in range(1, len(before) - fewest + 1):
+            removal = removal_of(groups, number)
+            surely = before - {each.name for each in (*removal.removed, *removal.cut)}
+            found = {surely | {each.name for each in kept} for kept in combinations(removal.cut, removal.kept)}
+            pending += found - seen
+            seen |= found
+    return seen
+
+
+def stops(state, fewest, *, costs=(), unready=(), min_domains=None):
+    """The worst stop, and the one of all series of scale-ins."""
+    index = cluster(state)
+    pods = {each.name: replace(each, deletion_cost=dict(costs).get(each.node, 0)) for each in pods_of(index, unready)}
+    within = Context(policy=Policy(), version=RECORDED, index=index)
+    problem = problem_of(pod(WEB, constraints=(constraint(select=WEB, min_domains=min_domains),)), within)
+    (balance,) = balances_of(Cycle(problem))
+    domains, slots = balance.domains, index.nodes.view().slots
+    zones = domains.column.domains(domains.counting)
+
+    def stop(rest):
+        counts = Counter(domains.column.domain_of[slots[pods[name].node]] for name in rest)
+        least = 0 if len(zones) < (min_domains or 1) else min(counts[number] for number in zones)
+        return WorstStop(max(counts.values(), default=0) - least, len(rest))
+
+    found = worst_stop(domains, removal_groups_in_steps(pods.values()), len(pods), fewest, slots)
+    return found, max(map(stop, rests(pods, fewest)), default=None) if zones else None
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        pytest.param(partial(stops, "a: a0=2 | b: b0=2", 2), WorstStop(2, 2), id="to the worst number"),
+        pytest.param(partial(stops, "a: a0=2 | b: b0=2", 0), WorstStop(2, 2), id="through the worst number"),
+        pytest.param(partial(stops, "a: a0=2 | b: b0=2", 3), WorstStop(1, 3), id="a pod less"),
+        pytest.param(partial(stops, "a: a0=2 | b: b0=2", 4), None, id="no pod less"),
+        pytest.param(partial(stops, "a0=2", 0), None, id="no domain"),
+        pytest.param(
+            partial(stops, "a: a0=2 | b: b0=2", 0, costs=[("a0", -1)]), WorstStop(2, 2), id="costs choose a zone"
+        ),
+        pytest.param(
+            partial(stops, "a: a0=1 a1=1 | b: b0=1 b1=1", 0, costs=[("a0", -2), ("b0", -1)]),
+            WorstStop(1, 3),
+            id="costs keep zones even",
+        ),
+        pytest.param(
+            partial(stops, "a: a0=2 | b: b0=1", 1, unready=["b0"]), WorstStop(2, 2), id="an unready pod goes first"
+        ),
+        pytest.param(partial(stops, "a: a0=2 | b: b0=2", 1, min_domains=3), WorstStop(2, 3), id="minDomains"),
+    ],
+)
+def test_the_worst_stop(case, expected):
+    assert case() == (expected, expected)
+
+
+def compare_stops(seed):
+    """No series exceeds the worst stop. If no pods share a node, some series reaches it."""
+    chance = random.Random(seed)  # noqa: S311 repeatable
+    alone = chance.random() < 0.5
+    nodes = [f"{zone}{number}" for zone in "abc" for number in range(chance.randint(1, 2))]
+    pods = {name: 1 if alone else chance.randint(0, 2) for name in nodes}
+    while sum(pods.values()) > 6:
+        pods.popitem()
+    zones = {zone: " ".join(f"{name}={pods.get(name, 0)}" for name in nodes if name[0] == zone) for zone in "abc"}
+    state = " | ".join(f"{zone}: {names}" for zone, names in zones.items())
+    costs = [(name, chance.choice([0, 0, 1])) for name in nodes]
+    unready = [name for name in nodes if chance.random() < 0.2]
+    found, every = stops(
+        state,
+        chance.randint(0, sum(pods.values())),
+        costs=costs,
+        unready=unready,
+        min_domains=chance.choice([None, None, 4]),
+    )
+    assert (found is None) == (every is None), state
+    if found is not None:
+        assert found.skew >= every.skew, state
+        assert found == every or not alone, state
+
+
+def test_series_of_some_small_scale_ins():
+    for seed in range(60):
+        compare_stops(seed)
+
+
+@pytest.mark.slow
+def test_series_of_many_small_scale_ins():
+    for seed in range(1_000, 3_000):
+        compare_stops(seed)

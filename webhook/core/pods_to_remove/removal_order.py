@@ -62,6 +62,14 @@ def removal_groups(
     return tuple(groups)
 
 
+def removal_groups_in_steps(pods: Iterable[RunningPod]) -> RemovalGroups:
+    """Return the tie groups of a ReplicaSet or ReplicationController for several scale-ins, one after the other.
+
+    Between two scale-ins, pods age, and their nodes lose related pods. Only state and cost decide in every case.
+    """
+    return tuple(_grouped(pods, lambda pod: (*_by_state(pod), pod.deletion_cost)))
+
+
 def stateful_set_groups(pods: Iterable[RunningPod]) -> RemovalGroups:
     """Return the pods of a StatefulSet, the highest ordinal first. Pods without ordinal are not its pods.
 

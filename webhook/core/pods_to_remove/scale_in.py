@@ -2,6 +2,7 @@
 
     removal_of     RemovalGroups -> Removal         the pods removed in every order, and the tie group that is cut
     scale_in_of    one constraint, Removal -> ScaleIn
+    worst_stop     one constraint, RemovalGroups -> WorstStop    over all numbers of pods in between
 
 The controller removes whole tie groups, then chance selects pods of one more group, the cut group:
 
@@ -11,7 +12,7 @@ All results are closed forms. No removal order is tried.
 """
 
 from collections.abc import Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nsmallest
 
 from msgspec import Struct
 
@@ -46,6 +47,16 @@ class Distribution(Struct, frozen=True):
     skew: int | None
 
 
+class WorstStop(Struct, frozen=True, order=True):
+    """A bound of the skew, if a scale-in can stop at every number of pods, and the highest such number.
+
+    No series of scale-ins exceeds it. Some series reaches it if no pods share a node.
+    """
+
+    skew: int
+    replicas: int
+
+
 class ScaleIn(Struct, frozen=True, kw_only=True):
     """The distributions of a constraint before and after a scale-in.
 
@@ -55,6 +66,7 @@ class ScaleIn(Struct, frozen=True, kw_only=True):
         likely: The most frequent distribution, if chance selects from the cut group.
         repair: The new pods that bring ``worst`` within maxSkew, if each goes to the domain with the fewest pods. None
             if no number of pods does.
+        stop: The worst number of pods in between. None without an eligible domain, or without a removed pod.
     """
 
     today: Distribution
@@ -62,6 +74,7 @@ class ScaleIn(Struct, frozen=True, kw_only=True):
     likely: Distribution
     worst: Distribution
     repair: int | None
+    stop: WorstStop | None = None
 
     @property
     def emptied(self) -> tuple[str, ...]:
@@ -112,16 +125,7 @@ class CutCounts(Struct, frozen=True, kw_only=True):
 
     def worst(self) -> list[int]:
         """Return the counts with the largest skew: one domain keeps the most pods, another the fewest."""
-        others = self.uncounted + sum(self.cut)
-        high = [pods + min(cut, self.kept) for pods, cut in zip(self.staying, self.cut, strict=True)]
-        low = [pods + max(0, self.kept - others + cut) for pods, cut in zip(self.staying, self.cut, strict=True)]
-        domains = range(len(high))
-        full = sorted(domains, key=lambda domain: -high[domain])[:2]
-        bare = sorted(domains, key=low.__getitem__)[:2]
-        pairs = [(high[most] - low[fewest], most, fewest) for most in full for fewest in bare if most != fewest]
-        _, most, fewest = max(pairs, key=lambda pair: pair[0], default=(0, 0, -1))
-        if self.too_few:
-            most, fewest = next(iter(full), 0), -1
+        _, most, fewest, low = self._extremes()
         counts, rest = [*self.staying], self.kept
         for domain, limit in self._turns(most, fewest, low):
             pods = min(limit, rest)
@@ -129,6 +133,26 @@ class CutCounts(Struct, frozen=True, kw_only=True):
             if domain is not None:
                 counts[domain] += pods
         return counts
+
+    def worst_skew(self) -> int:
+        """Return the skew of `worst`."""
+        return self._extremes()[0]
+
+    def _extremes(self) -> tuple[int, int, int, Sequence[int]]:
+        """Return the largest skew, its domains with the most and the fewest pods, and the fewest pods of each domain.
+
+        The domain with the fewest pods is -1 if the global minimum is 0, or if there is no other domain.
+        """
+        others = self.uncounted + sum(self.cut)
+        high = [pods + min(cut, self.kept) for pods, cut in zip(self.staying, self.cut, strict=True)]
+        low = [pods + max(0, self.kept - others + cut) for pods, cut in zip(self.staying, self.cut, strict=True)]
+        domains = range(len(high))
+        full = nsmallest(2, domains, key=lambda domain: -high[domain])
+        if self.too_few:
+            return max(high, default=0), next(iter(full), 0), -1, low
+        bare = nsmallest(2, domains, key=low.__getitem__)
+        pairs = [(high[most] - low[fewest], most, fewest) for most in full for fewest in bare if most != fewest]
+        return *max(pairs, key=lambda pair: pair[0], default=(0, 0, -1)), low
 
     def _turns(self, most: int, fewest: int, low: Sequence[int]) -> list[tuple[int | None, int]]:
         """Return the domains in the order in which the worst case keeps their pods, each with its number of pods.
@@ -193,27 +217,70 @@ def counted_domain(domains: DomainCounts, pod: RunningPod, slots: Mapping[str, i
     return domains.column.domain_of[slot]
 
 
-def scale_in_of(domains: DomainCounts, removal: Removal, slots: Mapping[str, int]) -> ScaleIn:
+def _counted(
+    domains: DomainCounts, numbers: Sequence[int], pods: Sequence[RunningPod], slots: Mapping[str, int]
+) -> list[int]:
+    """Count the pods in each of the domains."""
+    by_domain = dict.fromkeys(numbers, 0)
+    for pod in pods:
+        number = counted_domain(domains, pod, slots)
+        if number is not None:
+            by_domain[number] += 1
+    return [*by_domain.values()]
+
+
+def worst_stop(
+    domains: DomainCounts, groups: RemovalGroups, pods: int, fewest: int, slots: Mapping[str, int]
+) -> WorstStop | None:
+    """Return the worst number of pods from ``pods`` - 1 down to ``fewest``. None if there is none, or no domain.
+
+    Args:
+        domains: The constraint's counts in the present cluster.
+        groups: The groups of removed pods, in every step of the scale-in.
+        pods: The number of pods today.
+        fewest: The number of pods at the end.
+        slots: The slot of each node, by name.
+    """
+    numbers, left, worst = [*domains.column.domains(domains.counting)], pods, list[WorstStop]()
+    staying = [domains.match_num.get(number, 0) for number in numbers]
+    for group in groups if numbers else ():
+        cut = _counted(domains, numbers, group, slots)
+        staying = [max(0, now - maybe) for now, maybe in zip(staying, cut, strict=True)]
+        left -= len(group)
+        most, least = min(len(group), pods - 1 - left), max(0, fewest - left)
+        # Between these numbers of kept pods, the skew of two domains is a linear function.
+        turns = {most, least, *cut, *(len(group) - number for number in cut)}
+        for kept in turns:
+            if least <= kept <= most:
+                counts = CutCounts(
+                    staying=staying,
+                    cut=cut,
+                    uncounted=len(group) - sum(cut),
+                    kept=kept,
+                    too_few=len(numbers) < domains.constraint.min_domains,
+                )
+                worst.append(WorstStop(counts.worst_skew(), left + kept))
+        if left <= fewest:
+            break
+    return max(worst, default=None)
+
+
+def scale_in_of(
+    domains: DomainCounts, removal: Removal, slots: Mapping[str, int], stop: WorstStop | None = None
+) -> ScaleIn:
     """Compute the distributions of one constraint.
 
     Args:
         domains: The constraint's counts in the present cluster.
         removal: The removed pods. They are in the constraint's namespace.
         slots: The slot of each node, by name.
+        stop: The result of `worst_stop`.
     """
     column, constraint = domains.column, domains.constraint
     numbers = sorted(column.domains(domains.counting), key=column.values.__getitem__)
-
-    def counted(pods: Sequence[RunningPod]) -> list[int]:
-        by_domain = dict.fromkeys(numbers, 0)
-        for pod in pods:
-            number = counted_domain(domains, pod, slots)
-            if number is not None:
-                by_domain[number] += 1
-        return [*by_domain.values()]
-
     today = [domains.match_num.get(number, 0) for number in numbers]
-    removed, cut = counted(removal.removed), counted(removal.cut)
+    removed = _counted(domains, numbers, removal.removed, slots)
+    cut = _counted(domains, numbers, removal.cut, slots)
     counts = CutCounts(
         staying=[max(0, now - gone - maybe) for now, gone, maybe in zip(today, removed, cut, strict=True)],
         cut=cut,
@@ -233,4 +300,5 @@ def scale_in_of(domains: DomainCounts, removal: Removal, slots: Mapping[str, int
         likely=distribution(counts.likely()),
         worst=distribution(worst),
         repair=counts.repair(worst, constraint.max_skew, matches=bool(domains.self_match)),
+        stop=stop,
     )

@@ -10,10 +10,17 @@ from webhook.core.api.selectors import Selector
 from webhook.core.context import Context
 from webhook.core.explain.explanation import Balance, balances_of
 from webhook.core.pods_to_create.next_pod import next_pod_of
-from webhook.core.pods_to_remove.removal_order import job_groups, removal_groups
+from webhook.core.pods_to_remove.removal_order import (
+    RemovalGroups,
+    job_groups,
+    removal_groups,
+    removal_groups_in_steps,
+    stateful_set_groups,
+)
 from webhook.core.pods_to_remove.running_pod import RunningPod
-from webhook.core.pods_to_remove.scale_in import Removal, ScaleIn, removal_of, scale_in_of
+from webhook.core.pods_to_remove.scale_in import Removal, ScaleIn, removal_of, scale_in_of, worst_stop
 from webhook.core.scheduler.cycle import Cycle
+from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts
 from webhook.core.text import plural
 from webhook.core.what_if.sources import ReplicatedSource
 from webhook.core.workloads.kinds import (
@@ -84,12 +91,20 @@ def _forecast(source: ReplicatedSource, known: Sequence[RunningPod], within: Con
     balances = balances_of(Cycle(next_pod_of(source, within).problem), soft_defaults=True)
     if not source.applied and any(balance.written.match_label_keys for balance in balances):
         return WorkloadScaleIn(title=source.title, pods=len(pods), replicas=source.replicas, unknown=_NEW_TEMPLATE)
-    slots = within.cluster.nodes.view().slots
+    steps, left, slots = (
+        _steps(source, pods, removal, within),
+        len(pods) - removal.number,
+        within.cluster.nodes.view().slots,
+    )
+
+    def forecast(domains: DomainCounts) -> ScaleIn:
+        return scale_in_of(domains, removal, slots, worst_stop(domains, steps, len(pods), left, slots))
+
     return WorkloadScaleIn(
         title=source.title,
         pods=len(pods),
-        replicas=len(pods) - removal.number,
-        constraints=tuple((balance, scale_in_of(balance.domains, removal, slots)) for balance in balances),
+        replicas=left,
+        constraints=tuple((balance, forecast(balance.domains)) for balance in balances),
         guardable=are_removed_by_replica_sets(source.workload.group_kind),
     )
 
@@ -138,6 +153,14 @@ def _removal(source: ReplicatedSource, pods: Sequence[RunningPod], within: Conte
     has_owner = workload.traits.in_replica_sets or workload.meta.controller is not None
     related = Counter(pod.node for pod in pods) if has_owner else Counter[str]()
     return removal_of(removal_groups(pods, related, now, within.version), number)
+
+
+def _steps(source: ReplicatedSource, pods: Sequence[RunningPod], removal: Removal, within: Context) -> RemovalGroups:
+    """Return the groups of a scale-in in several steps."""
+    kind = source.workload.group_kind
+    if kind == STATEFUL_SET:
+        return stateful_set_groups(removal.removed)
+    return job_groups(pods, within.version) if kind == JOB else removal_groups_in_steps(pods)
 
 
 def _nanoseconds(time: str) -> int:

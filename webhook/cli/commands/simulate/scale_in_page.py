@@ -36,17 +36,20 @@ def scale_in_section(scale_in: WorkloadScaleIn, paint: Paint) -> Iterator[str]:
 def _constraint(balance: Balance, bounds: ScaleIn, scale_in: WorkloadScaleIn, paint: Paint) -> Iterator[str]:
     most = balance.domains.constraint.max_skew
     yield paint(f"{balance.name}  {balance.written.when_unsatisfiable}, maxSkew {most}", DIM) + "\n"
-    worst = bounds.worst.skew or 0
-    color = RED if worst > most else YELLOW if bounds.emptied else GREEN
+    color = RED if _can_exceed(balance, bounds) else YELLOW if bounds.emptied else GREEN
     for name, distribution in (("today", bounds.today), ("best", bounds.best), ("likely", bounds.likely)):
         yield from wrapped(f"{name:6}  {_text(distribution)}", paint, indent="  ")
     yield from wrapped(f"{'worst':6}  {_text(bounds.worst)}", paint, color, indent="  ")
+    if bounds.stop is not None and scale_in.pods - scale_in.replicas > 1:
+        at = f"at most, with {plural(bounds.stop.replicas, 'pod')}, if the scale-in can stop anywhere"
+        yield from wrapped(f"{'range':6}  skew {bounds.stop.skew:,}  {at}", paint, color, indent="  ")
     for line in _consequences(bounds, most, scale_in.pods - scale_in.replicas):
         yield from wrapped(line, paint, indent="  ")
 
 
 def _can_exceed(balance: Balance, bounds: ScaleIn) -> bool:
-    return (bounds.worst.skew or 0) > balance.domains.constraint.max_skew
+    worst = max(bounds.worst.skew or 0, bounds.stop.skew if bounds.stop is not None else 0)
+    return worst > balance.domains.constraint.max_skew
 
 
 def _text(distribution: Distribution) -> str:
@@ -66,7 +69,8 @@ def _consequences(bounds: ScaleIn, max_skew: int, removed: int) -> Iterator[str]
     if bounds.emptied and len(bounds.worst.counts) <= _MOST_DOMAINS:
         yield f"the worst case leaves no pod in {together(one_line(name, _NAME) for name in bounds.emptied)}"
     if worst <= max_skew:
-        yield f"the controller keeps maxSkew {max_skew} in every order"
+        end = "" if bounds.stop is None or bounds.stop.skew <= max_skew else " at the end, but may exceed it before"
+        yield f"the controller keeps maxSkew {max_skew} in every order{end}"
         return
     if best > max_skew:
         yield f"the controller exceeds maxSkew {max_skew} in every order"
