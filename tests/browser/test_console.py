@@ -1,12 +1,16 @@
 """What a person sees and does in a real browser: on a desktop, a phone, in the dark, without mouse or scripts."""
 
+import itertools
 import re
 
 import pytest
-from browser.conftest import PHONE
+from browser.conftest import DESKTOP, PHONE
 from browser.served import EXAMPLE, HOSTILE, Changing, cluster_of, file_of, looked_at, serving
 from console.scans import shown, spread, workload
+from msgspec.structs import replace
 from playwright.sync_api import expect
+
+from webhook.core.scan.scan_results import GuardState, ScaleInState
 
 LEDGER = "/workload?kind=Deployment&namespace=payments&name=ledger"
 PAGES = ("", "workloads", "domains", "health", LEDGER.lstrip("/"))
@@ -171,6 +175,21 @@ def test_nothing_is_cut_off_where_it_is_narrow(opened, console, viewport):
         for path in PAGES:
             page.goto(console + path)
             assert page.evaluate(WIDER_THAN_THE_WINDOW) <= 0, path
+
+
+@pytest.mark.parametrize("guard", [*GuardState])
+def test_the_worst_scale_in_can_be_read_everywhere(opened, guard):
+    state = ScaleInState(worst_skew=3, above=guard is not GuardState.GUARDED, guard=guard)
+    live = replace(shown(workload("web", spread("a=3 b=3 c=3"), scale_in=state)), live=True)
+    with serving(EXAMPLE, lambda: live) as url:
+        page_url = f"{url}workload?kind=Deployment&namespace=shop&name=web"
+        for viewport, scheme in itertools.product((DESKTOP, PHONE), ("light", "dark")):
+            with opened(page_url, viewport=viewport, color_scheme=scheme) as page:
+                panel = page.locator(".panel", has=page.get_by_role("heading", name="After a scale-in"))
+                expect(panel).to_contain_text("Skew up to 3")
+                expect(panel).to_contain_text("Guarded." if guard is GuardState.GUARDED else "Not guarded")
+                assert page.evaluate(FAINT) == []
+                assert page.evaluate(WIDER_THAN_THE_WINDOW) <= 0
 
 
 def test_on_a_phone_the_name_of_a_workload_takes_the_width(opened, console):
