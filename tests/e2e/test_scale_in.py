@@ -12,6 +12,7 @@ import pytest
 from chart.rendered import one
 from e2e.objects import ZONE, constraint, path, workload
 from e2e.scanning import NAME, NAMESPACE, VALUES, forbid, permit, scanning
+from e2e.test_reports import served
 from e2e.waiting import eventually
 from msgspec import convert
 
@@ -60,6 +61,14 @@ def skew(pods, zones):
     counts = collections.Counter(dict.fromkeys(zones.values(), 0))
     counts.update(zones[pod.node] for pod in pods)
     return max(counts.values()) - min(counts.values())
+
+
+def guard_states(api, namespace, reports):
+    """The guard's state in each result of a report that has one."""
+    version, plural = reports
+    items = api.request("GET", f"/apis/{version}/namespaces/{namespace}/{plural}")["items"]
+    found = [result["properties"] for each in items for result in each["results"]]
+    return [each["scaleInGuard"] for each in found if "scaleInGuard" in each]
 
 
 def costs_keep_even(pods, zones):
@@ -114,7 +123,13 @@ def _account(plane):
     forbid(plane)
 
 
-def test_a_guarded_workload_stays_even(plane, namespace, account, tmp_path):
+@pytest.fixture(name="reports")
+def _reports(plane):
+    with served(plane, "openreports.io/v1alpha1") as reports:
+        yield reports
+
+
+def test_a_guarded_workload_stays_even(plane, namespace, account, reports, tmp_path):
     choose = random.Random(SEED)  # noqa: S311  cases, not secrets
     api, zones, where = plane.api, zones_of(plane.api), f"{path('Deployment', namespace)}/web"
     guarded = workload("Deployment", "web", constraint(), replicas=MOST)
@@ -127,7 +142,19 @@ def test_a_guarded_workload_stays_even(plane, namespace, account, tmp_path):
             eventually(lambda: costs_keep_even(running(api, namespace), zones), 60, 0.2)
             skews[skew(scaled(api, namespace, choose.randint(1, MOST - 1)).values(), zones)] += 1
         print(f"guarded, by skew after a scale-in: {dict(sorted(skews.items()))}")
+        assert guard_states(api, namespace, reports) == []
+        other = min(running(api, namespace))
+        annotate(api, namespace, other, "7")
+        eventually(lambda: guard_states(api, namespace, reports) == ["stopped"], 60, 0.2)
         off = {"metadata": {"annotations": {MODE: "off"}}}
         api.request("PATCH", where, off, "application/merge-patch+json")
-        eventually(lambda: not any(pod.deletion_cost for pod in running(api, namespace).values()), 60, 0.2)
+        left = {other: 7}
+        eventually(
+            lambda: (
+                {name: pod.deletion_cost for name, pod in running(api, namespace).items() if pod.deletion_cost} == left
+            ),
+            60,
+            0.2,
+        )
+        eventually(lambda: guard_states(api, namespace, reports) == [], 60, 0.2)
     assert (max(skews), skews.total()) == (1, SCALE_INS), f"EVENSPREAD_SEED={SEED} repeats it"
