@@ -10,7 +10,8 @@ import time
 
 import pytest
 from chart.rendered import one
-from e2e.objects import ZONE, constraint, path, workload
+from e2e.kubectl import Kubectl
+from e2e.objects import ZONE, constraint, path, pod, workload
 from e2e.scanning import NAME, NAMESPACE, VALUES, forbid, permit, scanning
 from e2e.test_reports import served
 from e2e.waiting import eventually
@@ -127,6 +128,25 @@ def _account(plane):
 def _reports(plane):
     with served(plane, "openreports.io/v1alpha1") as reports:
         yield reports
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(("label", "pod/web", "x=y"), id="a label"),
+        pytest.param(("annotate", "pod/web", "x=y"), id="another annotation"),
+        pytest.param(("set", "image", "pod/web", "c=other"), id="an image"),
+    ],
+)
+def test_the_account_changes_nothing_but_costs(plane, namespace, account, tmp_path, change):
+    plane.api.request("POST", path("Pod", namespace), pod("web", schedulerName="none"))
+    kubectl, where = Kubectl(plane.binaries / "kubectl", account, tmp_path), ("-n", namespace)
+    refusal = f"evenspread may only change the annotation {COST}"
+    # The API server applies a new policy a moment later.
+    eventually(lambda: refusal in kubectl("annotate", "pod/web", f"now={time.time()}", "--overwrite", *where).err)
+    assert refusal in kubectl(*change, *where).err
+    cost = kubectl("annotate", "pod/web", f"{COST}=5", *where)
+    assert cost.code == 0, cost
 
 
 def test_a_guarded_workload_stays_even(plane, namespace, account, reports, tmp_path):

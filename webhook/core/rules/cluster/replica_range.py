@@ -100,8 +100,8 @@ MINIMUM = _note(
     id="minimum-below-domains",
     title="the fewest replicas are below minDomains or the number of zones",
     why=(
-        "With fewer pods than zones, some zones have no pod. If you have an autoscaler, its minimum counts, not your "
-        "current replicas."
+        "With fewer pods than zones, some zones have no pod. If you have an autoscaler, its `minReplicas` counts, not "
+        "your current replicas. The message and the fix then name `minReplicas`."
     ),
 )
 SCALE_IN = _note(
