@@ -101,7 +101,7 @@ e2e: $(READY) image  ## a real API server around the webhook (needs Go; the firs
 # Hundreds of processes share two cores there, so a failed test runs once more, and the summary names it.
 TWICE := -p rerunfailures --reruns 1 -rR
 ATTACKS := tests/e2e/test_hostile.py
-APART := tests/e2e/test_image.py tests/e2e/test_release.py tests/e2e/test_in_ci.py tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py tests/e2e/test_group_plans.py
+APART := tests/e2e/test_image.py tests/e2e/test_release.py tests/e2e/test_in_ci.py tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py tests/e2e/test_group_plans.py tests/e2e/test_admission_policies.py
 e2e-cluster: $(READY)
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(SCAN) $(ATTACKS) $(NO_LOSS) $(STEADY) $(SOAK) $(TOWN) $(CERT_MANAGER) $(ALERTS) $(OLDER),--ignore $(file)) $(TWICE) -v --durations 5
 

@@ -2,10 +2,11 @@
 
     PYTHONPATH=tests python -m bench.creation [--rounds 7] [--pods 100]
 
-A client creates pods over one connection, in turns in four namespaces: without a webhook, with a Go webhook
-(`bench/peer`, it reads only the uid), with evenspread validating without a cluster, and with evenspread mutating and
-validating with a live feed. The output has the median of a request, its excess over the first namespace in the same
-round, and the webhook's processor time for a pod. Needs the control plane of `make e2e`.
+A client creates pods over one connection, in turns in five namespaces: without a webhook, with a Go webhook
+(`bench/peer`, it reads only the uid), with evenspread validating without a cluster, with evenspread mutating and
+validating with a live feed, and with the policies of `evenspread compile`. The output has the median of a request, its
+excess over the first namespace in the same round, and the webhook's processor time for a pod. Needs the control plane
+of `make e2e`.
 """
 
 import argparse
@@ -26,6 +27,9 @@ from e2e.waiting import eventually
 
 from bench.serve import built, running
 from bench.static_review import HOST, ZONE, container
+from webhook.core.admission_policies.policies import admission_policies
+from webhook.core.api.version import RECORDED
+from webhook.core.policy.policy import Policy
 
 SETTLING = 0.2  # seconds, in which the feed hears of the last pods
 LABELS = {"app": "web", "team": "shop"}
@@ -120,6 +124,16 @@ def add_namespace(plane, name):
     eventually(lambda: plane.api.send("GET", account).status == 200)
 
 
+def add_policies(plane, namespace):
+    """Create the policies of `evenspread compile` for a single namespace."""
+    chosen = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]}
+    for made in admission_policies(Policy(), RECORDED, "2026-01-01"):
+        if "matchConstraints" in made["spec"]:
+            made["spec"]["matchConstraints"]["namespaceSelector"] = {"matchExpressions": [chosen]}
+        kind = "policies" if made["kind"].endswith("Policy") else "policybindings"
+        plane.api.request("POST", f"/apis/admissionregistration.k8s.io/v1/validatingadmission{kind}", made)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
@@ -134,6 +148,9 @@ def main():
             server, pids = stack.enter_context(webhook)
             stack.enter_context(registered(plane, f"bench-{number}", server, routes=routes))
             namespaces[case] = f"bench-{number}", pids
+        add_namespace(plane, "bench-policies")
+        add_policies(plane, "bench-policies")
+        namespaces["evenspread compile, no webhook"] = "bench-policies", []
         compare(plane, namespaces, asked)
 
 

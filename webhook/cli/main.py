@@ -26,6 +26,7 @@ _COMMANDS: Mapping[str, str] = {
     "skew": "webhook.cli.commands.skew.command",
     "plan": "webhook.cli.commands.plan.command",
     "rule": "webhook.cli.commands.rule",
+    "compile": "webhook.cli.commands.compile",
     "doctor": "webhook.cli.commands.doctor.command",
     "test": "webhook.cli.commands.test",
     "webhook": "webhook.cli.commands.webhook.command",

@@ -74,7 +74,7 @@ def frame_options(command: Callable[..., object], namespace_help: str = _NAMESPA
         return command(frame=frame, **rest)
 
     namespace_option = click.option("-n", "--namespace", metavar="NAME", default="", help=namespace_help)
-    return policy_option(_with((*_FRAME, namespace_option), framed))
+    return policy_option(_with((kube_version_option, namespace_option), framed))
 
 
 def review_options(command: Callable[..., object], namespace_help: str = _NAMESPACE_HELP) -> Callable[..., object]:
@@ -200,13 +200,11 @@ _CONFIG = (
     click.option("--no-config", is_flag=True, help="Ignore evenspread.yaml and .evenspread.yaml."),
 )
 
-_FRAME = (
-    click.option(
-        "--kube-version",
-        type=VERSION,
-        metavar="VERSION",
-        help=f"Behave as this Kubernetes release: {SUPPORTED}, or {ANNOUNCED} as announced.  [default: {RECORDED}]",
-    ),
+kube_version_option = click.option(
+    "--kube-version",
+    type=VERSION,
+    metavar="VERSION",
+    help=f"Behave as this Kubernetes release: {SUPPORTED}, or {ANNOUNCED} as announced.  [default: {RECORDED}]",
 )
 
 _LOOKING = (

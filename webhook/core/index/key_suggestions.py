@@ -8,16 +8,16 @@ _SLIPS = 2  # wrong letters; ``host`` and ``zone`` differ by three, so with thre
 # Clusters in one location lack these labels, but also run manifests written for larger clusters.
 PLACES = frozenset({ZONE, REGION})
 ON_EVERY_NODE = PLACES | {HOSTNAME}
-_WELL_KNOWN = frozenset({HOSTNAME, ZONE, REGION, ARCH, OS, INSTANCE_TYPE, *SUCCESSORS})
+WELL_KNOWN = frozenset({HOSTNAME, ZONE, REGION, ARCH, OS, INSTANCE_TYPE, *SUCCESSORS})
 # Common wrong prefixes and names of the three labels. No combination is a label of Kubernetes.
-_PREFIXES = frozenset(
+WRONG_PREFIXES = frozenset(
     {
         *("kubernetes.io", "topology.kubernetes.io", "node.kubernetes.io", "beta.kubernetes.io"),
         *("failure-domain.kubernetes.io", "failure-domain.beta.kubernetes.io", "topology.beta.kubernetes.io"),
         *("k8s.io", "topology.k8s.io", "node.k8s.io", "hostname.kubernetes.io", "zone.kubernetes.io"),
     }
 )
-_NAMES = {
+MEANT_BY_NAME = {
     **dict.fromkeys(("hostname", "host-name", "host", "hostnames", "node", "node-name", "nodename"), HOSTNAME),
     **dict.fromkeys(("zone", "zones", "availability-zone", "az"), ZONE),
     **dict.fromkeys(("region", "regions"), REGION),
@@ -27,11 +27,11 @@ _BY_LAST_PART = {key.rpartition("/")[2]: key for key in ON_EVERY_NODE}
 
 def meant_by(key: str) -> str | None:
     """Guess the intended well-known key, if the prefix or up to two letters are wrong. Otherwise None."""
-    if key in _WELL_KNOWN:
+    if key in WELL_KNOWN:
         return None
     prefix, _, name = key.rpartition("/")
-    if prefix in _PREFIXES and name.lower() in _NAMES:
-        return _NAMES[name.lower()]
+    if prefix in WRONG_PREFIXES and name.lower() in MEANT_BY_NAME:
+        return MEANT_BY_NAME[name.lower()]
     return nearest(key, (ZONE, HOSTNAME, REGION), _SLIPS)
 
 
@@ -40,7 +40,7 @@ def meant_by_bare(key: str) -> str | None:
 
     None if the name is unknown. Nodes of the cluster can still have a label with such a name.
     """
-    return _NAMES.get(key.lower())
+    return MEANT_BY_NAME.get(key.lower())
 
 
 def intended(key: str) -> str:
@@ -71,7 +71,7 @@ def closest_node_key(key: str, view: NodeView, *, well_known: bool = False) -> s
     prefix, _, name = key.rpartition("/")
     same: list[str] = []
     beside: dict[str, str] = {}
-    for known in view.keys & _WELL_KNOWN if well_known else view.keys:
+    for known in view.keys & WELL_KNOWN if well_known else view.keys:
         its_prefix, _, its_name = known.rpartition("/")
         if its_name.lower() == name.lower():
             same.append(known)

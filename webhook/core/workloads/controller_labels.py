@@ -14,9 +14,12 @@ from webhook.core.workloads.workload import Workload
 # Labels of service meshes and of binding, on pods of any kind.
 _INJECTED = ("service.istio.io/", "security.istio.io/", "topology.istio.io/", "linkerd.io/")
 _BOUND = (ZONE, REGION)
-_ANY = (*_BOUND, *_INJECTED)
+ADDED_TO_ANY = (*_BOUND, *_INJECTED)
 ADDED_KEYS = frozenset(
-    key for keys in (_ANY, *(row.added or () for row in KINDS.values())) for key in keys if not key.endswith("/")
+    key
+    for keys in (ADDED_TO_ANY, *(row.added or () for row in KINDS.values()))
+    for key in keys
+    if not key.endswith("/")
 )
 """Labels added by controllers, without prefixes."""
 
@@ -26,7 +29,7 @@ def may_be_added(workload: Workload, key: str, *, in_template: bool) -> bool:
 
     Kinds from the configuration may add any label, but rarely change a label of the template.
     """
-    if _among(key, _ANY) or key in workload.late_labels:
+    if _among(key, ADDED_TO_ANY) or key in workload.late_labels:
         return True
     added = _added_to(workload.group_kind)
     if added is None:
@@ -39,7 +42,7 @@ def may_be_added_to(kind: GroupKind, key: str) -> bool:
 
     Controllers, other webhooks and binding add labels. Unlike `may_be_added`, this needs only the kind.
     """
-    if _among(key, _ANY):
+    if _among(key, ADDED_TO_ANY):
         return True
     added = _added_to(kind)
     return kind not in BUILT_IN_KINDS if added is None else _among(key, added)

@@ -35,6 +35,9 @@ _SYSTEM_SKEWS = " and ".join(f"{name} with maxSkew {_SYSTEM[key].max_skew}" for 
 _REPLICATED = 2
 
 _REMOVED = "remove the constraint"
+# Also the texts of admission policies.
+REQUIRED_SUMMARY = "{replicas} declare neither spread constraints nor anti-affinity"
+REQUIRED_REMEDY = "add topologySpreadConstraints for zone and hostname"
 
 
 class _Why(NamedTuple):
@@ -109,8 +112,8 @@ def _required(template: Template, subject: Subject) -> Iterator[Finding]:
     yield Finding(
         rule=SPREAD_REQUIRED.id,
         path=f"{template.path}spec.topologySpreadConstraints",
-        summary=f"{plural(template.replicas or 1, 'replica')} declare neither spread constraints nor anti-affinity",
-        remedy="add topologySpreadConstraints for zone and hostname",
+        summary=REQUIRED_SUMMARY.format(replicas=plural(template.replicas or 1, "replica")),
+        remedy=REQUIRED_REMEDY,
         detail="only the scheduler's default spreading, a preference, may put the replicas on several nodes",
         fix="add topologySpreadConstraints for topology.kubernetes.io/zone and kubernetes.io/hostname",
         key=template.path,

@@ -15,6 +15,9 @@ from webhook.core.text import one_line, plural, quoted
 
 # Missing one node in 20 matters to the workload. Fewer matter only to the owners of the nodes.
 _NOTICED = 20
+# Also the texts of admission policies, which know no nodes.
+NO_SUCH_LABEL = "Kubernetes has no label {key}"
+NOT_SET = "Kubernetes sets {meant} on nodes, not {key}"
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
@@ -74,10 +77,10 @@ def _typo(placed: Placed, meant: str, subject: Subject, *, has_nodes: bool) -> I
         placed,
         "topologyKey",
         _over(placed, meant, subject),
-        summary=f"no node has {said}" if has_nodes else f"Kubernetes has no label {said}",
+        summary=f"no node has {said}" if has_nodes else NO_SUCH_LABEL.format(key=said),
         remedy=f"use {meant}",
         headline=f"{placed.name}: no node has {said}; use {meant}" if has_nodes else "",
-        detail=f"Kubernetes sets {meant} on nodes, not {said}, so {_outcome(placed)}",
+        detail=f"{NOT_SET.format(meant=meant, key=said)}, so {_outcome(placed)}",
     )
 
 
@@ -88,7 +91,7 @@ def _bare(placed: Placed, meant: str) -> Iterator[Finding]:
         placed,
         "topologyKey",
         Fix(f"use {meant}, unless you label the nodes with {said}", by_hand=by_hand),
-        summary=f"Kubernetes sets {meant} on nodes, not {said}",
+        summary=NOT_SET.format(meant=meant, key=said),
         remedy=f"use {meant}",
         detail=f"unless you label the nodes with {said} yourself, {_outcome(placed)}",
         warns=False,

@@ -12,6 +12,7 @@ from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.requirements import Requirement
 from webhook.core.api.selector_text import pairs_text, short_text
 from webhook.core.api.types import LabelSelector
+from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.written_selector import as_requirement, has_conditions, is_refused, requirements
 from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit
@@ -35,6 +36,12 @@ from webhook.core.workloads.labels_at_creation import known_label_values
 from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_text import flow
 
+# Also the texts of admission policies, which have no other Python.
+EMPTY_SUMMARY = "{name}: labelSelector {{}} counts {counts} (Kubernetes {version})"
+NOT_SELF_SAID = "{name} counts {counts} but {pods} {have}"
+NOT_SELF_SUMMARY = "{said}, so this constraint does not spread {these}"
+NOT_SELF_LINES = ("{said}, so it does not spread {them}; {remedy}", "{said}; {remedy}")
+NO_LABEL_TO_SELECT, NO_OWN_LABEL = "a label you add to the pods", "the pods' own labels"
 _NO_LABELS = Reason("labels of the pods (a patch or an excerpt omits them)")
 
 
@@ -105,14 +112,19 @@ def _null(placed: Placed, workload: Workload) -> Iterator[Finding]:
     )
 
 
+def counted_by_empty(version: KubernetesVersion) -> str:
+    """The pods counted by an empty selector, in words."""
+    return "every pod in the namespace" if gates.COUNTS_EMPTY_SELECTOR.holds(version) else "no existing pod"
+
+
 def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
-    counts = "every pod in the namespace" if gates.COUNTS_EMPTY_SELECTOR.holds(subject.version) else "no existing pod"
+    counts = counted_by_empty(subject.version)
     own, fix = _own_selector(placed, subject.workload)
     yield EMPTY.finding(
         placed,
         "labelSelector",
         fix,
-        summary=f"{placed.name}: labelSelector {{}} counts {counts} (Kubernetes {subject.version})",
+        summary=EMPTY_SUMMARY.format(name=placed.name, counts=counts, version=subject.version),
         remedy=f"use {own}",
         detail=f"labelSelector {{}} counts {counts} in Kubernetes {subject.version}; other releases count other pods",
     )
@@ -152,15 +164,15 @@ def _mismatch(placed: Placed, failing: list[Requirement], given: Mapping[str, st
     if not (labels or given):
         remedy = setting = f"label {'this pod' if subject.workload.kind == 'Pod' else 'the pods'} {counts}"
         fix = _labels_to_add(placed, failing)
-    said = f"{placed.name} counts {counts} but {subject.pods} {have}"
+    said = NOT_SELF_SAID.format(name=placed.name, counts=counts, pods=subject.pods, have=have)
     them, these = ("it", "this pod") if subject.workload.is_pod else ("them", "these pods")
     does = f"may keep {them} Pending" if placed.constraint.hard else "follows other pods"
-    lines = (f"{said}, so it does not spread {them}; {remedy}", f"{said}; {remedy}")
+    lines = (line.format(said=said, them=them, remedy=remedy) for line in NOT_SELF_LINES)
     return NOT_SELF.finding(
         placed,
         "labelSelector",
         fix,
-        summary=f"{said}, so this constraint does not spread {these}",
+        summary=NOT_SELF_SUMMARY.format(said=said, these=these),
         remedy=remedy,
         warning=short_enough(NOT_SELF.id, *lines),
         headline=f"{said}; {setting}",
@@ -197,8 +209,8 @@ def _own_selector(placed: Placed, workload: Workload) -> tuple[str, Fix]:
         return pairs_text(own), changes(placed, labelSelector={"matchLabels": own})
     if not placed.template.template.labels:
         where = f"{placed.template.path}metadata.labels"
-        return "a label you add to the pods", Fix(f"add a label to the pods in {where}, and select it with matchLabels")
-    return "the pods' own labels", Fix("set matchLabels to labels that all these pods have")
+        return NO_LABEL_TO_SELECT, Fix(f"add a label to the pods in {where}, and select it with matchLabels")
+    return NO_OWN_LABEL, Fix("set matchLabels to labels that all these pods have")
 
 
 def _labels_text(failing: list[Requirement], labels: Mapping[str, str], given: Mapping[str, str]) -> str:

@@ -64,6 +64,16 @@ ROLLOUTS_TRIED = 20  # so that what happens in one rollout of ten is seen with a
 _NOTICED = 10
 
 
+# Also the texts of admission policies.
+ABSENT_SUMMARY = "{name}.matchLabelKeys: the pods have no label {key}, so Kubernetes ignores this key"
+ABSENT_REMEDY = "remove it or label the pods"
+_ABSENT_SAID = "{name}: the pods have no label {key}, so this key is ignored"
+ABSENT_LINES = (f"{_ABSENT_SAID}; {ABSENT_REMEDY}", f"{_ABSENT_SAID}; remove it")
+WRONG_KIND_SUMMARY = "{name}.matchLabelKeys: pods of {kind} never have the label {key}"
+_WRONG_KIND_SAID = "{name}: {kind} pods never have {key}"
+WRONG_KIND_LINES = (f"{_WRONG_KIND_SAID}; {{remedy}}", _WRONG_KIND_SAID)
+OFFERED = frozenset({POD_TEMPLATE_HASH, ROLLOUTS_POD_TEMPLATE_HASH})
+
 _SCALED = Reason("replicas (an autoscaler sets them)")
 _OTHER_KIND = Reason("rollouts of kinds other than Deployment")
 
@@ -128,14 +138,14 @@ def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator
             yield _wrong_kind(placed, field, key, workload.kind, revision)
         elif not may_be_added(workload, key, in_template=False):
             name, edit = quoted(key, 80), Edit(f"{placed.path}.{field}")
-            said = f"{placed.name}: the pods have no label {name}, so this key is ignored"
+            lines = (line.format(name=placed.name, key=name) for line in ABSENT_LINES)
             yield ABSENT.finding(
                 placed,
                 field,
                 Fix(f"remove {quoted(key)} from matchLabelKeys, or label the pods with it", (edit,)),
-                summary=f"{placed.name}.matchLabelKeys: the pods have no label {name}, so Kubernetes ignores this key",
-                remedy="remove it or label the pods",
-                warning=short_enough(ABSENT.id, f"{said}; remove it or label the pods", f"{said}; remove it"),
+                summary=ABSENT_SUMMARY.format(name=placed.name, key=name),
+                remedy=ABSENT_REMEDY,
+                warning=short_enough(ABSENT.id, *lines),
                 detail=f"the pods have no label {quoted(key)}, so Kubernetes leaves the key out of the selector",
                 key=f"{placed.key} {key}",
             )
@@ -152,17 +162,17 @@ def _wrong_kind(placed: Placed, field: str, key: str, kind: str, right: str) -> 
     # A StatefulSet replaces pods in place, so a revision counted alone may crowd an occupied domain.
     # kube-apiserver refuses pods with the key in the selector too.
     there = {*(placed.constraint.match_label_keys or ()), *selected_keys(placed.constraint.selector)}
-    said = f"{placed.name}: {kind} pods never have {key}"
-    offered = right if right in {POD_TEMPLATE_HASH, ROLLOUTS_POD_TEMPLATE_HASH} and right not in there else None
+    offered = right if right in OFFERED and right not in there else None
     remedy = f"use {offered}" if offered else "remove it"
+    lines = (line.format(name=placed.name, kind=kind, key=key, remedy=remedy) for line in WRONG_KIND_LINES)
     fix = Fix(offered or f"remove {key} from matchLabelKeys", (Edit(f"{placed.path}.{field}", offered),))
     return WRONG_KIND.finding(
         placed,
         field,
         fix,
-        summary=f"{placed.name}.matchLabelKeys: pods of {with_article(kind)} never have the label {key}",
+        summary=WRONG_KIND_SUMMARY.format(name=placed.name, kind=with_article(kind), key=key),
         remedy=remedy,
-        warning=short_enough(WRONG_KIND.id, f"{said}; {remedy}", said),
+        warning=short_enough(WRONG_KIND.id, *lines),
         detail=f"pods of {with_article(kind)} never have {key}, so Kubernetes leaves the key out of the selector",
         key=f"{placed.key} {key}",
     )

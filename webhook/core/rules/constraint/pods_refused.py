@@ -30,6 +30,10 @@ from webhook.core.yaml_text import one_field
 _REVISION_OF_NAME = Reason(
     f"hash of the template (with it the label controller-revision-hash may exceed {MAX_LABEL_VALUE_BYTES} bytes)"
 )
+# Also the texts of admission policies.
+NO_POD = "no pod can be created: {fault}"
+IN_BOTH = "{key} is in labelSelector and in matchLabelKeys"
+TWICE = "matchLabelKeys has {key} twice"
 _HASH = 10  # The most characters of a revision hash: the digits of the largest 32-bit number.
 
 
@@ -137,7 +141,7 @@ def _refused_pods(refusal: Refusal, workload: Workload, warning: str, fix: Fix, 
         rule=REFUSED.id,
         path=refusal.path,
         summary=f"no pod of {which} can be created: {refusal.error.text}",
-        warning=f"no pod can be created: {warning}",
+        warning=NO_POD.format(fault=warning),
         detail=f"kube-apiserver accepts the {workload.kind} but refuses all its pods: {refusal.error.text}",
         **fix.fields,
         key=key,
@@ -151,9 +155,7 @@ def _template_of(refusal: Refusal, workload: Workload) -> Template:
 
 
 def _twice(key: str, selector: LabelSelector | None) -> str:
-    in_selector = key in selected_keys(selector)
-    short = quoted(key, 40)
-    return f"{short} is in labelSelector and in matchLabelKeys" if in_selector else f"matchLabelKeys has {short} twice"
+    return (IN_BOTH if key in selected_keys(selector) else TWICE).format(key=quoted(key, 40))
 
 
 def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload) -> Finding:

@@ -17,7 +17,7 @@ from webhook.core.workloads.workload import Workload
 # No two workloads share these labels. A constraint with such a label counts a single revision or Job.
 OWN_LABELS = REVISION_LABELS | {*JOB_LABELS}
 LATE_LABELS = Reason("labels that controllers add to the pods")
-_IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
+IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
 
 
 def counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
@@ -72,7 +72,7 @@ def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
     labels, keys = placed.template.template.labels, placed.constraint.match_label_keys or ()
     own = workload.selector.match_labels if workload.selector else None
     if not own or not own.items() <= labels.items():
-        own = {key: labels[key] for key in _IDENTITY if key in labels}
+        own = {key: labels[key] for key in IDENTITY if key in labels}
     if any(key_faults(key) or value_faults(value) for key, value in own.items()):
         return None
     return {key: value for key, value in own.items() if key not in keys} or None

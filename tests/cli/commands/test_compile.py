@@ -1,0 +1,29 @@
+import yaml
+
+
+def test_objects_for_kubectl(run):
+    code, out, err = run("compile", "--no-config")
+    assert (code, err) == (0, "")
+    objects = [*yaml.load_all(out, yaml.CSafeLoader)]
+    assert [(each["kind"], each["metadata"]["name"]) for each in objects] == [
+        (kind, f"evenspread-{mode}")
+        for mode in ("deny", "warn", "audit")
+        for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    ]
+
+
+def test_a_file_for_the_api_server(run):
+    objects = [*yaml.load_all(run("compile", "--no-config", "--target", "manifests")[1], yaml.CSafeLoader)]
+    assert {each["metadata"]["name"].partition(".")[2] for each in objects} == {"static.k8s.io"}
+
+
+def test_the_policy_decides(run, tmp_path):
+    config = tmp_path / "p.yaml"
+    config.write_text("apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\nceiling: 'off'\n")
+    assert run("compile", "--config", str(config)) == (0, "", "")
+
+
+def test_what_is_compiled(run):
+    lines = run("compile", "--no-config", "--explain", "--kube-version", "1.33")[1].splitlines()
+    assert "selector-empty                   all" in lines
+    assert "pods-refused                     none  not in this release of Kubernetes" in lines

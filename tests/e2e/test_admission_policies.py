@@ -1,0 +1,327 @@
+"""What the API server answers with the compiled policies, and what the rules of the webhook answer.
+
+`ADMISSION_OBJECTS=n` sets the number of random objects, `EVENSPREAD_SEED=n` the seed.
+"""
+
+import collections
+import json
+import os
+import random
+import re
+import statistics
+import time
+
+import pytest
+from e2e.controlplane.up import ControlPlane
+from e2e.objects import path
+from e2e.waiting import eventually
+from msgspec.structs import replace
+
+from webhook.admission import Engine, answer
+from webhook.admission_request import decode_review
+from webhook.config import parse_policy
+from webhook.core.admission_policies.policies import STATIC_SUFFIX, admission_policies
+from webhook.core.admission_policies.static_rules import static_rules
+from webhook.core.api.version import RECORDED
+from webhook.core.policy.policy import Mode
+from webhook.core.review.messages import denial, warnings_of
+
+OBJECTS = int(os.environ.get("ADMISSION_OBJECTS") or 400)
+SEED = int(os.environ.get("EVENSPREAD_SEED") or 36)
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+TODAY = "2026-11-28"
+POLICY = {
+    "apiVersion": "config.evenspread.io/v1alpha1",
+    "kind": "SpreadPolicy",
+    "rules": {"spread-required": "warn", "topology-key-typo": "warn"},
+    "denyFrom": "low",
+    "namespaces": [
+        {"match": {"names": ["denied"]}, "ceiling": "deny"},
+        {"match": {"namespaceSelector": {"matchLabels": {"tier": "bare"}}}, "ceiling": "off"},
+    ],
+}
+NAMESPACES = {"warned": {}, "denied": {}, "bare": {"tier": "bare"}}
+KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "Pod")
+VALUES = ("web", "db", "", "x")
+ZONE = "topology.kubernetes.io/zone"
+KEYS = (
+    *(
+        ZONE,
+        ZONE,
+        "kubernetes.io/hostname",
+        "topology.kubernetes.io/zome",
+        "topology.kubernets.io/region",
+        "zone",
+        "AZ",
+    ),
+    *("kubernetes.io/zone", "k8s.io/Hostname", "example.com/rack", "failure-domain.beta.kubernetes.io/zone", "a b"),
+    *("topology.kubernetes.io/zone2", "ubernetes.io/hostname", "kubernetes.io/hostnaem", "node", "x" * 300),
+)
+NAMES = ("app", "tier", "pod-template-hash", "controller-revision-hash", "app.kubernetes.io/name", "service.istio.io/x")
+UID = re.compile(r"(?<=controller-uid=)[0-9a-f-]+")
+PREFIX = re.compile(r"Validation failed for ValidatingAdmissionPolicy '[a-z0-9.-]+' with binding '[a-z0-9.-]+': ")
+DENIED = re.compile(r".*ValidatingAdmissionPolicy '[a-z0-9.-]+' with binding '[a-z0-9.-]+' denied request: ")
+
+
+def labels(dice, most=3):
+    return {name: dice.choice(VALUES) for name in dice.sample(NAMES, dice.randint(0, most))}
+
+
+def entry(dice):
+    operator = dice.choice(("In", "In", "NotIn", "Exists", "DoesNotExist"))
+    values = dice.sample(VALUES, dice.randint(1, 3)) if operator in {"In", "NotIn"} else None
+    return {"key": dice.choice(NAMES), "operator": operator, **({"values": values} if values else {})}
+
+
+def selector(dice, own):
+    match dice.randrange(8):
+        case 0:
+            return {}
+        case 1:
+            return None
+        case 2 | 3:
+            return {"matchLabels": own}
+        case 4:
+            return {"matchLabels": labels(dice)}
+        case 5:
+            return {"matchLabels": own | labels(dice, 2)}
+        case _:
+            return {
+                "matchLabels": labels(dice, 1),
+                "matchExpressions": [entry(dice) for _ in range(dice.randint(1, 3))],
+            }
+
+
+def constraint(dice, own):
+    made = {
+        "maxSkew": dice.choice((1, 1, 2)),
+        "topologyKey": dice.choice(KEYS),
+        "whenUnsatisfiable": dice.choice(("DoNotSchedule", "ScheduleAnyway")),
+        "labelSelector": selector(dice, own),
+    }
+    if dice.random() < 0.4:
+        made["matchLabelKeys"] = dice.choices(
+            ("app", "tier", "rev", "pod-template-hash", "controller-revision-hash"), k=dice.randint(1, 2)
+        )
+    return {name: value for name, value in made.items() if value is not None}
+
+
+def random_object(dice, number):
+    """An object of any built-in kind, mostly valid, with any fault of the compiled rules."""
+    kind, own = dice.choice(KINDS), labels(dice)
+    spec = {"containers": [{"name": "web", "image": "web"}]}
+    if dice.random() < 0.9:
+        spec["topologySpreadConstraints"] = [constraint(dice, own) for _ in range(dice.randint(1, 3))]
+    if dice.random() < 0.1:
+        term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": own}}
+        spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    metadata = {"name": f"w-{number}"}
+    if dice.random() < 0.1:
+        metadata["annotations"] = {"evenspread.io/exempt": "selector-empty, topology-key-typo"}
+    if kind == "Pod":
+        return {"apiVersion": "v1", "kind": kind, "metadata": metadata | {"labels": own}, "spec": spec}
+    template = {"metadata": {"labels": own}, "spec": spec}
+    if kind in {"Job", "CronJob"}:
+        spec["restartPolicy"] = "Never"
+        job = {"template": template}
+        made = job if kind == "Job" else {"schedule": "@daily", "jobTemplate": {"spec": job}}
+        return {"apiVersion": "batch/v1", "kind": kind, "metadata": metadata, "spec": made}
+    own.setdefault("app", "web")
+    made = {"template": template, "selector": own if kind == "ReplicationController" else {"matchLabels": own}}
+    made |= {} if kind == "DaemonSet" else {"replicas": dice.choice((1, 2, 3, 1200))}
+    made |= {"serviceName": "web"} if kind == "StatefulSet" else {}
+    version = "v1" if kind == "ReplicationController" else "apps/v1"
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": made}
+
+
+POLICIES = {"ValidatingAdmissionPolicy": "policies", "ValidatingAdmissionPolicyBinding": "policybindings"}
+
+
+@pytest.fixture(name="guarded", scope="module")
+def _guarded(binaries, tmp_path_factory):
+    """A control plane with the compiled policies."""
+    with ControlPlane(tmp_path_factory.mktemp("policies"), binaries) as plane:
+        for name, given in NAMESPACES.items():
+            made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": given}}
+            plane.api.request("POST", "/api/v1/namespaces", made)
+        for name in NAMESPACES:
+            where = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+            eventually(lambda where=where: plane.api.send("GET", where).status == 200)
+        for made in admission_policies(policy(), RECORDED, TODAY):
+            plane.api.request("POST", f"{GROUP}/validatingadmission{POLICIES[made['kind']]}", made)
+        eventually(lambda: len(created(plane, wrong_pod(), "warned").warnings) == 2)
+        eventually(lambda: created(plane, wrong_pod(), "denied").status == 403)
+        eventually(lambda: not created(plane, wrong_pod(), "bare").warnings)
+        yield plane
+
+
+def policy():
+    return parse_policy(json.dumps(POLICY), file="p", today=TODAY).policy
+
+
+def wrong_pod():
+    wrong = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zome", "whenUnsatisfiable": "DoNotSchedule"}
+    spec = {"containers": [{"name": "w", "image": "w"}], "topologySpreadConstraints": [wrong | {"labelSelector": {}}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "w"}, "spec": spec}
+
+
+def created(plane, made, namespace):
+    return plane.api.send("POST", f"{path(made['kind'], namespace)}?dryRun=All", made)
+
+
+def ours(made, namespace, engine, known):
+    """The webhook's answer about an object as the API server has it, for the first finding of each compiled rule."""
+    metadata = made["metadata"] | {"namespace": namespace}
+    group, _, version = made["apiVersion"].rpartition("/")
+    request = {
+        "uid": "1",
+        "kind": {"group": group, "version": version, "kind": made["kind"]},
+        "operation": "CREATE",
+        "namespace": namespace,
+        "name": metadata["name"],
+        "object": made | {"metadata": metadata},
+    }
+    body = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).encode()
+    decision = answer("validate", decode_review(body), engine, today=TODAY, now=f"{TODAY}T00:00:00Z").decision
+    first = {}
+    for judged in decision.findings:
+        if judged.finding.rule in known:
+            first.setdefault(judged.finding.rule, judged)
+    warned = [warnings_of([each.finding])[0] for each in first.values() if each.mode is Mode.WARN]
+    denied = [each.finding for each in first.values() if each.mode is Mode.DENY]
+    if not denied:
+        return 201, warned, ""
+    (finding, *_), name = denied, f"{made['kind']} {namespace}/{metadata['name']}"
+    if finding.rule == "pods-refused":
+        finding = replace(finding, headline=finding.warning)
+    return 403, warned, denial(name, [finding], engine.policy.messages).split("\n")[0]
+
+
+def without_uid(answered):
+    """The labels of a Job have its uid, which differs in each request."""
+    status, warned, denied = answered
+    return status, [UID.sub("UID", each) for each in warned], UID.sub("UID", denied)
+
+
+def immense(kind):
+    """Objects with as much as Kubernetes accepts of what the expressions walk through."""
+    many = {f"l{number}": "v" * 60 for number in range(250)}
+    entries = [{"key": f"k{number}", "operator": "In", "values": ["x" * 60]} for number in range(8)]
+    near = [f"topology.kubernetes.io/z{number:03}" for number in range(1_200)]
+    zone = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    over = [zone | {"topologyKey": key, "labelSelector": {"matchExpressions": entries}} for key in near]
+    keys = [f"m{number}" for number in range(60)]
+    values = [{"key": "a", "operator": "In", "values": ["y" * 60] * 20_000}]
+    for constraints, own in (
+        ([zone | {"labelSelector": {"matchLabels": many}}], {"app": "web"}),
+        ([zone | {"labelSelector": {"matchLabels": many}}], {f"l{number}": "w" for number in range(5_000)}),
+        ([zone | {"labelSelector": {"matchLabels": {"a": "b"}}, "matchLabelKeys": [*keys, *keys]}], {"m1": "x"}),
+        ([zone | {"labelSelector": {}, "matchLabelKeys": keys}], {"app": "web"}),
+        (over[:16], {"app": "web"}),
+        (over, {"app": "web"}),
+        ([zone | {"topologyKey": "topology.kubernetes.io/" + "z" * 900_000, "labelSelector": {}}], {"app": "web"}),
+        ([zone | {"labelSelector": {"matchExpressions": values}}], {}),
+    ):
+        spec = {"containers": [{"name": "web", "image": "web"}], "topologySpreadConstraints": constraints}
+        exempt = {"evenspread.io/exempt": "," * 200_000}
+        metadata = {"name": "w", "annotations": exempt, "labels": own}
+        if kind == "Pod":
+            yield {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
+            continue
+        chosen = own or {"app": "web"}
+        template = {"metadata": {"labels": chosen}, "spec": spec}
+        made = {"replicas": 3, "selector": {"matchLabels": chosen}, "template": template}
+        yield {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": made}
+
+
+def heard(answer):
+    """Status, warnings and denial of the API server, without the names of the policies."""
+    warnings = [each.encode("latin-1").decode() for each in answer.warnings]
+    message = DENIED.sub("", answer.message) if answer.status != 201 else ""
+    return answer.status, [PREFIX.sub("", each) for each in warnings if PREFIX.match(each)], message
+
+
+def test_the_api_server_says_what_the_webhook_says(guarded, capsys):
+    dice = random.Random(SEED)  # noqa: S311 no secret
+    loaded = policy()
+    known = {each.rule.id for each in static_rules(loaded, RECORDED)[1]}
+    engine = Engine(policy=loaded, version=RECORDED)
+    counts, different = collections.Counter(), []
+    for number in range(OBJECTS):
+        made = random_object(dice, number)
+        stored = created(guarded, made, "bare")
+        if stored.status != 201:
+            counts["refused by Kubernetes"] += 1
+            continue
+        full = {"apiVersion": made["apiVersion"], "kind": made["kind"], **stored.body}
+        for name in ("warned", "denied"):
+            theirs = without_uid(heard(created(guarded, made, name)))
+            expected = without_uid(ours(full, name, engine, known))
+            counts["denied" if theirs[0] != 201 else "warned" if theirs[1] else "right"] += 1
+            different += [(made, theirs, expected)] if theirs != expected else []
+    with capsys.disabled():
+        print(f"\n{OBJECTS} objects in 2 namespaces, seed {SEED}: {dict(counts)}; {len(different)} different")
+    assert different == []
+    assert min(counts["denied"], counts["warned"], counts["right"]) > OBJECTS / 10
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Pod"])
+def test_the_largest_objects_do_not_exceed_the_cost_limit(guarded, kind):
+    """The API server ends an expression that takes too long, and then the object would be refused without a reason."""
+    for made in immense(kind):
+        status, warnings, message = heard(created(guarded, made, "denied"))
+        assert "cost" not in message + "".join(warnings), message[:600]
+        assert status in {201, 403, 422}, message[:600]  # 422: invalid in Kubernetes too
+        assert not [each for each in (message, *warnings) if "failed" in each or "expression" in each]
+
+
+def test_what_an_object_pays(guarded, capsys):
+    """A right Deployment: the median of the policies' namespace over that of a namespace without them."""
+    own = {"app": "web"}
+    zone = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": own},
+    }
+    spec = {"containers": [{"name": "web", "image": "web"}], "topologySpreadConstraints": [zone]}
+    made = {"replicas": 3, "selector": {"matchLabels": own}, "template": {"metadata": {"labels": own}, "spec": spec}}
+    right = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": made}
+    took = {"kube-public": [], "warned": []}
+    for _ in range(100):
+        for namespace, each in took.items():
+            began = time.perf_counter()
+            assert heard(created(guarded, right, namespace)) == (201, [], "")
+            each.append((time.perf_counter() - began) * 1e3)
+    without, within = (statistics.median(each) for each in took.values())
+    with capsys.disabled():
+        print(f"\nmedian of 100 creations: {without:.2f} ms without policies, {within:.2f} ms with them")
+    assert within - without < 20
+
+
+def test_policies_of_files_need_no_objects(binaries, tmp_path):
+    """`--target manifests` in the directory that the API server reads at its start."""
+    manifests = tmp_path / "manifests"
+    manifests.mkdir()
+    objects = [*admission_policies(policy(), RECORDED, TODAY, suffix=STATIC_SUFFIX)]
+    (manifests / "evenspread.yaml").write_text("---\n".join(json.dumps(each) + "\n" for each in objects))
+    plugin = {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyConfiguration",
+        "staticManifestsDir": str(manifests),
+    }
+    admission = {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AdmissionConfiguration",
+        "plugins": [{"name": "ValidatingAdmissionPolicy", "configuration": plugin}],
+    }
+    (tmp_path / "admission.yaml").write_text(json.dumps(admission))
+    flags = (f"--admission-control-config-file={tmp_path / 'admission.yaml'}",)
+    with ControlPlane(tmp_path / "plane", binaries, apiserver=flags) as plane:
+        eventually(lambda: created(plane, wrong_pod(), "default").warnings)
+        status, warned, _ = heard(created(plane, wrong_pod(), "default"))
+        assert plane.api.request("GET", f"{GROUP}/validatingadmissionpolicies")["items"] == []
+    assert (status, [each.partition(":")[0] for each in warned]) == (
+        201,
+        ["evenspread/selector-empty", "evenspread/topology-key-typo"],
+    )

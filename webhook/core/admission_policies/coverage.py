@@ -1,0 +1,65 @@
+"""Which rules admission policies have, and why not the others."""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from webhook.core.admission_policies.static_rules import static_rules
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.policy.lookup import mode_for
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.rules.cluster import effect, topology_key
+from webhook.core.rules.constraint import label_selector, match_label_keys, pods_refused
+from webhook.core.rules.frame.rule import Rule
+from webhook.core.rules.rule_set import RULES
+
+
+class Share(StrEnum):
+    """How much of a rule the admission policies have."""
+
+    ALL = "all"
+    PART = "part"
+    NONE = "none"
+
+
+class Coverage(NamedTuple):
+    """A rule with its share in the admission policies. ``why`` is the reason for a smaller share than all."""
+
+    rule: Rule
+    share: Share
+    why: str = ""
+
+
+_PARTS: Mapping[str, str] = {
+    pods_refused.REFUSED.id: "matchLabelKeys of constraints, not of pod affinity, and no names of StatefulSets",
+    label_selector.NOT_SELF.id: "a condition on a pod's name, ordinal or Job counts as met",
+    topology_key.TYPO.id: "one wrong letter or a wrong prefix; the labels of your nodes are unknown",
+}
+_REASONS: Mapping[str, str] = {
+    label_selector.NULL.id: "kube-apiserver warns itself",
+    topology_key.DEPRECATED.id: "kube-apiserver warns itself",
+    match_label_keys.MIXED.id: "computes the skew after a rollout",
+    effect.DEFAULTS_LOST.id: "only audits",
+    effect.NO_EFFECT.id: "only audits",
+}
+
+
+def coverage(policy: Policy, version: KubernetesVersion) -> Iterator[Coverage]:
+    """Yield each rule, in the order of reports."""
+    compiled = {each.rule.id for each in static_rules(policy, version)[1]}
+    for rule in RULES:
+        if rule.id in compiled and mode_for(policy, rule.id, rule.mode, rule.since) is Mode.OFF:
+            yield Coverage(rule, Share.NONE, "off in the policy")
+        elif rule.id in compiled:
+            why = _PARTS.get(rule.id, "")
+            yield Coverage(rule, Share.PART if why else Share.ALL, why)
+        else:
+            yield Coverage(rule, Share.NONE, _reason(rule))
+
+
+def _reason(rule: Rule) -> str:
+    if rule.of_api:
+        return "kube-apiserver refuses it in built-in kinds; other kinds are not compiled"
+    if rule.ask_written is not None:
+        return "only in files: kube-apiserver drops the field"
+    return _REASONS.get(rule.id) or ("reads the cluster" if rule.needs else "not in this release of Kubernetes")

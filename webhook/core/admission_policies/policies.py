@@ -1,0 +1,270 @@
+"""Compile a policy into ValidatingAdmissionPolicies, one for each mode, with their bindings.
+
+kube-apiserver evaluates them itself, so no webhook has to answer. An admission policy has all rules that can have its
+mode in some namespace. Expressions compute the mode of a rule from the namespace and the exemptions.
+
+Source: k8s.io/apiserver pkg/admission/plugin/policy/validating dispatcher.go, validator.go.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from webhook.core.admission_policies.cel import literal, shortened, with_names
+from webhook.core.admission_policies.static_rules import (
+    IS_TOO_LARGE,
+    StaticRule,
+    Variables,
+    has_no_finding,
+    static_rules,
+)
+from webhook.core.api.requirements import Requirement
+from webhook.core.api.selectors import Selector
+from webhook.core.api.types import DOES_NOT_EXIST, EXISTS, NOT_IN
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.well_known import (
+    CEILING_LABEL,
+    EXEMPT_ANNOTATION,
+    MIRROR_ANNOTATION,
+    NAMESPACE_NAME,
+    NODES_GROUP,
+)
+from webhook.core.policy.lookup import mode_for
+from webhook.core.policy.matching import Match
+from webhook.core.policy.options import Exempts, NamespaceLabel, TooLarge
+from webhook.core.policy.policy import Mode, NamespaceSettings, Policy
+from webhook.core.rules.rule_set import denied_from
+from webhook.core.workloads.kinds import MADE_BY, NATIVE, POD, resource_name
+
+_SYSTEM_NAMESPACES = ("kube-system", "kube-public", "kube-node-lease")
+STATIC_SUFFIX = ".static.k8s.io"
+"""The end of names in a directory of static manifests. Source: k8s.io/apiserver pkg/admission/plugin/manifest."""
+_HEADLINE_CHARS = 256
+_MAX_ANNOTATION_CHARS = 4096  # A longer list of exemptions is ignored.
+_ACTIONS = {Mode.DENY: "Deny", Mode.WARN: "Warn", Mode.AUDIT: "Audit"}
+_RANKS = f"{{{', '.join(f'{literal(mode.value)}: {mode.rank}' for mode in Mode)}}}"
+_REASON = "Forbidden"  # Status 403, as of the webhook.
+_REFERENCE = re.compile(r"\bvariables\.(\w+)")
+_TOO_LARGE = "the topologySpreadConstraints are too large to be checked"
+
+
+def admission_policies(
+    policy: Policy, version: KubernetesVersion, today: str, *, suffix: str = ""
+) -> Iterator[Mapping[str, object]]:
+    """Yield the ValidatingAdmissionPolicies of a policy and their bindings, as objects of the API.
+
+    Args:
+        policy: The policy.
+        version: The release of the API server.
+        today: The ISO date (UTC). Exemptions that expired before this day are left out.
+        suffix: The end of all names. Files of the API server need `STATIC_SUFFIX`.
+    """
+    variables, rules = static_rules(policy, version)
+    highest = max((each.rank for each in _ceilings(policy)), default=0)
+    for mode in _ACTIONS:
+        validations = [
+            _validation(rule, mode, policy, today) for rule in rules if _configured(rule, policy).rank >= mode.rank
+        ]
+        if not validations or mode.rank > highest:
+            continue
+        if mode is Mode.DENY and policy.too_large == TooLarge.DENY:
+            denies = f"variables.ceiling == {mode.rank} && {IS_TOO_LARGE}"
+            validations.insert(0, {"expression": f"!({denies})", "message": _TOO_LARGE, "reason": _REASON})
+        needed = _needed((*variables, *_variables_of_modes(policy)), validations)
+        yield _policy(mode, needed, validations, policy, suffix)
+        yield _binding(mode, suffix)
+
+
+def _ceilings(policy: Policy) -> Iterable[Mode]:
+    """The ceilings that any namespace can have."""
+    if policy.ceiling is Mode.OFF:
+        return ()
+    if policy.namespace_label != NamespaceLabel.NONE:
+        return (Mode.DENY,)  # by the label of the namespace
+    return (policy.ceiling, *(each.ceiling for each in policy.namespaces if each.ceiling is not None))
+
+
+def _configured(rule: StaticRule, policy: Policy) -> Mode:
+    mode = mode_for(policy, rule.rule.id, rule.rule.mode, rule.rule.since)
+    return Mode.DENY if mode is Mode.WARN and denied_from(policy, rule.rule) else mode
+
+
+def _validation(rule: StaticRule, mode: Mode, policy: Policy, today: str) -> dict[str, str]:
+    id_, rank = rule.rule.id, _configured(rule, policy).rank
+    capped = f"(variables.ceiling < {rank} ? variables.ceiling : {rank})"
+    conditions = [
+        _matches(each.match)
+        for each in policy.exemptions
+        if each.rule == id_ and (each.expires is None or each.expires >= today)
+    ]
+    if policy.annotations.exempt != Exempts.NONE:
+        denials = "" if policy.annotations.exempt == Exempts.DENIALS else f"{capped} < {Mode.DENY.rank} && "
+        conditions.append(f"{denials}{literal(id_)} in variables.exempted")
+    is_exempt = " || ".join(f"({each})" for each in conditions) or "false"
+    applies = f"{capped} == {mode.rank} && !({is_exempt})"
+    message = rule.warning
+    if mode is Mode.AUDIT:
+        applies = f"{capped} == {mode.rank} || {capped} > {mode.rank} && ({is_exempt})"
+    if mode is Mode.DENY:
+        message = with_names(f'variables.title + ": " + {shortened("line", str(_HEADLINE_CHARS))}', line=rule.headline)
+    # The mode first: it is cheap, and without it the API server needs no other variable, also not for the message.
+    found = f"({applies}) && {rule.found}"
+    return {
+        "expression": f"!({found})",
+        "messageExpression": f'{found} ? ({message}) : ""',
+        "message": f"evenspread/{id_}: {rule.rule.title}",
+        "reason": _REASON,
+    }
+
+
+def _needed(variables: Variables, validations: Iterable[Mapping[str, str]]) -> Variables:
+    """Return the variables of the validations, with all variables behind them."""
+    named = {*_REFERENCE.findall(" ".join(text for each in validations for text in each.values()))}
+    needed = []
+    for name, expression in reversed(variables):
+        if name in named:
+            named.update(_REFERENCE.findall(expression))
+            needed.append((name, expression))
+    return tuple(reversed(needed))
+
+
+def _policy(mode: Mode, variables: Variables, validations: object, policy: Policy, suffix: str) -> Mapping[str, object]:
+    groups: dict[str, list[str]] = {}
+    for kind in NATIVE:
+        if kind != POD:
+            groups.setdefault(kind[0], []).append(resource_name(kind))
+    rules = [_matched("", ["pods"], "CREATE")]
+    rules += [_matched(group, resources, "CREATE", "UPDATE") for group, resources in groups.items()]
+    outside = {"key": NAMESPACE_NAME, "operator": NOT_IN, "values": [*_SYSTEM_NAMESPACES]}
+    spec = {
+        # No server can be down here. An expression fails only for an object beyond the limits of the API server.
+        "failurePolicy": "Fail",
+        "matchConstraints": {"namespaceSelector": {"matchExpressions": [outside]}, "resourceRules": rules},
+        "matchConditions": _named(_conditions(mode, policy)),
+        "variables": _named(variables),
+        "validations": validations,
+    }
+    return _object("ValidatingAdmissionPolicy", f"evenspread-{mode}{suffix}", spec)
+
+
+def _binding(mode: Mode, suffix: str) -> Mapping[str, object]:
+    name = f"evenspread-{mode}{suffix}"
+    return _object(
+        "ValidatingAdmissionPolicyBinding", name, {"policyName": name, "validationActions": [_ACTIONS[mode]]}
+    )
+
+
+def _object(kind: str, name: str, spec: Mapping[str, object]) -> Mapping[str, object]:
+    metadata = {"name": name, "labels": {"app.kubernetes.io/name": "evenspread"}}
+    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _named(expressions: Iterable[tuple[str, str]]) -> list[Mapping[str, str]]:
+    return [{"name": name, "expression": expression} for name, expression in expressions]
+
+
+def _matched(group: str, resources: list[str], *operations: str) -> Mapping[str, object]:
+    return {
+        "apiGroups": [group],
+        # With a named version, kube-controller-manager checks the types of all expressions for each kind. It takes
+        # seconds of its processor time, and finds nothing, because all fields are dynamic.
+        "apiVersions": ["*"],
+        "operations": list(operations),
+        "resources": resources,
+        "scope": "Namespaced",
+    }
+
+
+def _conditions(mode: Mode, policy: Policy) -> Iterator[tuple[str, str]]:
+    """Yield names and expressions of the conditions for an evaluation. The webhook skips the same objects."""
+    user, meta = "request.userInfo.username", "object.metadata"
+    owned = f"has({meta}.ownerReferences) && {meta}.ownerReferences.exists(o, has(o.controller) && o.controller"
+    controllers = literal(["system:kube-controller-manager", *policy.controllers])
+    own = f"{user}.startsWith('system:serviceaccount:kube-system:') && {user}.endsWith('-controller')"
+    pairs = sorted(f"{made[1]} of {owner[0] or 'v1'}/{owner[1]}" for made, owner in MADE_BY if made in NATIVE)
+    owner = "dyn(object).kind + ' of ' + o.apiVersion.split('/')[0] + '/' + o.kind"
+    annotated = f"has({meta}.annotations) && {literal(MIRROR_ANNOTATION)} in {meta}.annotations"
+    node = f"{user}.startsWith('system:node:') && {literal(NODES_GROUP)} in request.userInfo.groups"
+    before, after = _compared("dyn(oldObject)"), _compared("dyn(object)")
+    yield "may-have-a-finding", f"!({has_no_finding(policy)})"
+    yield "not-being-deleted", f"!has({meta}.deletionTimestamp)"
+    yield (
+        "not-made-by-a-controller",
+        f"!({user} in {controllers} || {own}) || !({owned} && {owner} in {literal(pairs)}))",
+    )
+    yield "no-mirror-pod", f"!({annotated} && {node})"
+    if mode is Mode.WARN:
+        yield "read-by-a-person", f"!({owned}))"
+    yield "new-or-changed", f"request.operation != 'UPDATE' || {before} != {after}"
+
+
+def _compared(of: str) -> str:
+    """The replicas, labels and constraints of an object with a pod template."""
+    template = f"({of}.kind == 'CronJob' ? {of}.spec.jobTemplate.spec.template : {of}.spec.template)"
+    constraints, meta = f"{template}.spec.topologySpreadConstraints", f"{template}.metadata"
+    return (
+        f"[has({of}.spec.replicas) ? {of}.spec.replicas : 1,"
+        f" has({constraints}) ? {constraints} : dyn([]),"
+        f" has({meta}) && has({meta}.labels) ? {meta}.labels : dyn({{}})]"
+    )
+
+
+def _variables_of_modes(policy: Policy) -> Variables:
+    """The object's name in messages, the ceiling of its namespace, and the rules in its annotations."""
+    annotation = literal(EXEMPT_ANNOTATION)
+    texts = (
+        f"[variables.object.metadata, variables.meta].filter(m, has(m.annotations) && {annotation} in m.annotations)"
+        f".map(m, m.annotations[{annotation}]).filter(t, t.size() <= {_MAX_ANNOTATION_CHARS})"
+    )
+    label = f"variables.namespaceLabels[{literal(CEILING_LABEL)}]"
+    known = f"{literal(CEILING_LABEL)} in variables.namespaceLabels && {label} in {_RANKS}"
+    entries = "".join(
+        f"{_matches_namespace(each)} ? {_capped(policy, policy.ceiling if each.ceiling is None else each.ceiling)} : "
+        for each in policy.namespaces
+    )
+    return (
+        ("title", 'variables.kind + " " + request.namespace + "/" + variables.object.metadata.name'),
+        ("exempted", f"{texts}.map(t, t.split(',').map(r, r.trim())).map(l, l.join(',')).join(',').split(',')"),
+        ("namespaceLabels", "has(namespaceObject.metadata.labels) ? namespaceObject.metadata.labels : {}"),
+        ("label", f"{known} ? {_RANKS}[{label}] : -1"),
+        ("ceiling", f"{entries}{_capped(policy, policy.ceiling)}"),
+    )
+
+
+def _capped(policy: Policy, ceiling: Mode) -> str:
+    """The ceiling of a namespace whose settings have this ceiling (`webhook.core.policy.lookup.ceiling_for`)."""
+    if policy.ceiling is Mode.OFF or policy.namespace_label == NamespaceLabel.NONE:
+        return str((Mode.OFF if policy.ceiling is Mode.OFF else ceiling).rank)
+    only_raised = policy.namespace_label == NamespaceLabel.DEFAULT and Mode.DENY in {policy.ceiling, ceiling}
+    if only_raised or policy.namespace_label == NamespaceLabel.RAISE:
+        return f"(variables.label > {ceiling.rank} ? variables.label : {ceiling.rank})"
+    return f"(variables.label >= 0 ? variables.label : {ceiling.rank})"
+
+
+def _matches_namespace(settings: NamespaceSettings) -> str:
+    named = settings.match.names
+    conditions = [] if named is None else [f"request.namespace in {literal(named)}"]
+    conditions.append(_selects(settings.match.namespace_selector, "variables.namespaceLabels"))
+    return " && ".join(filter(None, conditions)) or "true"
+
+
+def _matches(match: Match) -> str:
+    """Whether an exemption selects the object (`webhook.core.policy.matching`)."""
+    meta = "variables.object.metadata"
+    given = (("request.namespace", match.namespace), ("variables.kind", match.kind), (f"{meta}.name", match.name))
+    conditions = [f"{field} == {literal(value)}" for field, value in given if value is not None]
+    conditions.append(_selects(match.namespace_selector, "variables.namespaceLabels"))
+    conditions.append(_selects(match.selector, f"(has({meta}.labels) ? {meta}.labels : dyn({{}}))"))
+    return " && ".join(filter(None, conditions)) or "true"
+
+
+def _selects(selector: Selector, labels: str) -> str:
+    if selector.nothing:
+        return "false"
+    return " && ".join(_holds(each, labels) for each in selector.requirements)
+
+
+def _holds(requirement: Requirement, labels: str) -> str:
+    present = f"{literal(requirement.key)} in {labels}"
+    among = f"{present} && {labels}[{literal(requirement.key)}] in {literal(requirement.values)}"
+    by_operator = {EXISTS: f"({present})", DOES_NOT_EXIST: f"!({present})", NOT_IN: f"!({among})"}
+    return by_operator.get(requirement.operator, f"({among})")
