@@ -9,7 +9,7 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.policy.lookup import mode_for
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.rules.cluster import effect, topology_key
-from webhook.core.rules.constraint import label_selector, match_label_keys, pods_refused
+from webhook.core.rules.constraint import label_selector, match_label_keys, pods_refused, scale_in_annotation
 from webhook.core.rules.frame.rule import Rule
 from webhook.core.rules.rule_set import RULES
 
@@ -39,6 +39,7 @@ _REASONS: Mapping[str, str] = {
     label_selector.NULL.id: "kube-apiserver warns itself",
     topology_key.DEPRECATED.id: "kube-apiserver warns itself",
     match_label_keys.MIXED.id: "computes the skew after a rollout",
+    scale_in_annotation.ANNOTATION.id: "about the guard, which needs the controller",
     effect.DEFAULTS_LOST.id: "only audits",
     effect.NO_EFFECT.id: "only audits",
 }
