@@ -50,12 +50,12 @@ KEYS = (
         ZONE,
         "kubernetes.io/hostname",
         "topology.kubernetes.io/zome",
-        "topology.kubernets.io/region",
+        "topology.kubernetes.io/regionx",
         "zone",
         "AZ",
     ),
     *("kubernetes.io/zone", "k8s.io/Hostname", "example.com/rack", "failure-domain.beta.kubernetes.io/zone", "a b"),
-    *("topology.kubernetes.io/zone2", "ubernetes.io/hostname", "kubernetes.io/hostnaem", "node", "x" * 300),
+    *("topology.kubernetes.io/zone2", "kubernetes.io/hstname", "kubernetes.io/hostnaem", "node", "x" * 300),
 )
 NAMES = ("app", "tier", "pod-template-hash", "controller-revision-hash", "app.kubernetes.io/name", "service.istio.io/x")
 UID = re.compile(r"(?<=controller-uid=)[0-9a-f-]+")

@@ -43,7 +43,7 @@ def test_values_get_names():
     ("key", "matches"),
     [
         pytest.param("topology.kubernetes.io/zome", True, id="another letter"),
-        pytest.param("topology.kubernets.io/zone", True, id="a letter less"),
+        pytest.param("topology.kubernetes.io/zon", True, id="a letter less"),
         pytest.param("topology.kubernetes.io/zones", True, id="a letter more"),
         pytest.param("topology.kubernetes.io/zoen", True, id="two letters swapped"),
         pytest.param("topology.kubernetes.io/zomes", False, id="two mistakes"),
