@@ -138,7 +138,7 @@ e2e-steady: $(READY) image
 OLDER := tests/e2e/test_older_release.py
 e2e-release: $(READY)  ## denials, refusals and 100 random pods at a control plane of an older release: RELEASE=1.34 (needs Go)
 	@tests/e2e/controlplane/older.sh $(RELEASE) >/dev/null
-	@EVENSPREAD_RELEASE=$(RELEASE) EVENSPREAD_PODS=100 tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(OLDER) tests/e2e/test_denials.py tests/e2e/test_random.py tests/e2e/test_verdicts.py -q
+	@EVENSPREAD_RELEASE=$(RELEASE) EVENSPREAD_PODS=100 tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(OLDER) tests/e2e/test_denials.py tests/e2e/test_random.py tests/e2e/test_verdicts.py tests/e2e/test_admission_policies.py -q
 
 # Not in CI: cert-manager takes some minutes to build.
 CERT_MANAGER := tests/e2e/test_cert_manager.py

@@ -22,7 +22,7 @@ from webhook.admission_request import decode_review
 from webhook.config import parse_policy
 from webhook.core.admission_policies.policies import STATIC_SUFFIX, admission_policies
 from webhook.core.admission_policies.static_rules import static_rules
-from webhook.core.api.version import RECORDED
+from webhook.core.api.version import RECORDED, parse_version
 from webhook.core.policy.policy import Mode
 from webhook.core.review.messages import denial, warnings_of
 
@@ -30,6 +30,8 @@ OBJECTS = int(os.environ.get("ADMISSION_OBJECTS") or 400)
 SEED = int(os.environ.get("EVENSPREAD_SEED") or 36)
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 TODAY = "2026-11-28"
+OLDER = os.environ.get("EVENSPREAD_RELEASE")
+RELEASE = parse_version(OLDER) if OLDER else RECORDED
 POLICY = {
     "apiVersion": "config.evenspread.io/v1alpha1",
     "kind": "SpreadPolicy",
@@ -147,7 +149,7 @@ def _guarded(binaries, tmp_path_factory):
         for name in NAMESPACES:
             where = f"/api/v1/namespaces/{name}/serviceaccounts/default"
             eventually(lambda where=where: plane.api.send("GET", where).status == 200)
-        for made in admission_policies(policy(), RECORDED, TODAY):
+        for made in admission_policies(policy(), RELEASE, TODAY):
             plane.api.request("POST", f"{GROUP}/validatingadmission{POLICIES[made['kind']]}", made)
         eventually(lambda: len(created(plane, wrong_pod(), "warned").warnings) == 2)
         eventually(lambda: created(plane, wrong_pod(), "denied").status == 403)
@@ -244,8 +246,8 @@ def heard(answer):
 def test_the_api_server_says_what_the_webhook_says(guarded, capsys):
     dice = random.Random(SEED)  # noqa: S311 no secret
     loaded = policy()
-    known = {each.rule.id for each in static_rules(loaded, RECORDED)[1]}
-    engine = Engine(policy=loaded, version=RECORDED)
+    known = {each.rule.id for each in static_rules(loaded, RELEASE)[1]}
+    engine = Engine(policy=loaded, version=RELEASE)
     counts, different = collections.Counter(), []
     for number in range(OBJECTS):
         made = random_object(dice, number)
@@ -299,6 +301,7 @@ def test_what_an_object_pays(guarded, capsys):
     assert within - without < 20
 
 
+@pytest.mark.skipif(OLDER is not None, reason="Kubernetes 1.37 reads files")
 def test_policies_of_files_need_no_objects(binaries, tmp_path):
     """`--target manifests` in the directory that the API server reads at its start."""
     manifests = tmp_path / "manifests"
