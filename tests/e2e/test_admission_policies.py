@@ -4,14 +4,18 @@
 """
 
 import collections
+import contextlib
+import itertools
 import json
 import os
 import random
 import re
+import ssl
 import statistics
 import time
 
 import pytest
+from e2e.controlplane.api import Api
 from e2e.controlplane.up import ControlPlane
 from e2e.objects import path
 from e2e.waiting import eventually
@@ -37,6 +41,8 @@ POLICY = {
     "kind": "SpreadPolicy",
     "rules": {"spread-required": "warn", "topology-key-typo": "warn"},
     "denyFrom": "low",
+    "domains": {"example.com/rack": ["a"]},
+    "exemptions": [{"rule": "selector-empty", "match": {"selector": {"matchLabels": {"old": "yes"}}}, "reason": "old"}],
     "namespaces": [
         {"match": {"names": ["denied"]}, "ceiling": "deny"},
         {"match": {"namespaceSelector": {"matchLabels": {"tier": "bare"}}}, "ceiling": "off"},
@@ -120,8 +126,10 @@ def random_object(dice, number):
     metadata = {"name": f"w-{number}"}
     if dice.random() < 0.1:
         metadata["annotations"] = {"evenspread.io/exempt": "selector-empty, topology-key-typo"}
+    metadata["labels"] = {"old": dice.choice(("yes", "no", "no"))}
     if kind == "Pod":
-        return {"apiVersion": "v1", "kind": kind, "metadata": metadata | {"labels": own}, "spec": spec}
+        metadata["labels"] |= own
+        return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
     template = {"metadata": {"labels": own}, "spec": spec}
     if kind in {"Job", "CronJob"}:
         spec["restartPolicy"] = "Never"
@@ -265,6 +273,67 @@ def test_the_api_server_says_what_the_webhook_says(guarded, capsys):
         print(f"\n{OBJECTS} objects in 2 namespaces, seed {SEED}: {dict(counts)}; {len(different)} different")
     assert different == []
     assert min(counts["denied"], counts["warned"], counts["right"]) > OBJECTS / 10
+
+
+WRONG = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+NUMBERS = itertools.count(1)
+
+
+def stored(plane, name, **pod_spec):
+    """Create a Deployment with these fields of its pods. Its label exempts it from selector-empty."""
+    template = {"metadata": {"labels": {"app": "web"}}}
+    template["spec"] = {"containers": [{"name": "web", "image": "web"}], **pod_spec}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    metadata = {"name": name, "labels": {"old": "yes"}}
+    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+    return plane.api.request("POST", path("Deployment", "denied"), made)
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        pytest.param({"metadata": {"annotations": {"a": "b"}}}, 200, id="an annotation: not evaluated"),
+        pytest.param({"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}, 200, id="a restart"),
+        pytest.param({"metadata": {"labels": {"old": "no"}}}, 403, id="the label of its exemption"),
+        pytest.param({"spec": {"replicas": 3}}, 200, id="more replicas of an exempted object"),
+    ],
+)
+def test_updates(guarded, change, status):
+    name = f"w-{next(NUMBERS)}"
+    stored(guarded, name, topologySpreadConstraints=[WRONG])
+    where = f"{path('Deployment', 'denied', name)}?dryRun=All"
+    assert guarded.api.send("PATCH", where, change, "application/merge-patch+json").status == status
+
+
+def test_an_update_cannot_remove_what_a_rule_requires(guarded):
+    term = {"weight": 1, "podAffinityTerm": {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}}}
+    apart = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+    stored(guarded, "apart", affinity=apart)
+    change = {"spec": {"template": {"spec": {"affinity": None}}}}
+    where = f"{path('Deployment', 'denied', 'apart')}?dryRun=All"
+    answered = guarded.api.send("PATCH", where, change, "application/merge-patch+json")
+    assert answered.status == 200
+    (warned,) = answered.warnings
+    assert PREFIX.sub("", warned).startswith("evenspread/spread-required: 2 replicas declare neither spread")
+
+
+@pytest.mark.parametrize(
+    ("user", "status"),
+    [
+        pytest.param("jane", 403, id="a person"),
+        pytest.param("system:serviceaccount:kube-system:replicaset-controller", 201, id="the controller"),
+    ],
+)
+def test_only_controllers_may_name_an_owner(guarded, user, status):
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "u", "controller": True}
+    made = wrong_pod()
+    made["metadata"]["ownerReferences"] = [owner]
+    name = f"user-{next(NUMBERS)}"
+    guarded.kubeconfig(name, user, ("system:masters",))
+    context = ssl.create_default_context(cadata=guarded.authority.pem.decode())
+    context.load_cert_chain(guarded.directory / f"{name}.crt", guarded.directory / f"{name}.key")
+    with contextlib.closing(Api(guarded.url, context)) as api:
+        assert api.send("POST", f"{path('Pod', 'denied')}?dryRun=All", made).status == status
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Pod"])

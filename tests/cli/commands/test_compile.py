@@ -20,7 +20,8 @@ def test_a_file_for_the_api_server(run):
 def test_the_policy_decides(run, tmp_path):
     config = tmp_path / "p.yaml"
     config.write_text("apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\nceiling: 'off'\n")
-    assert run("compile", "--config", str(config)) == (0, "", "")
+    assert "no-rule-has-this-mode" in run("compile", "--config", str(config))[1]
+    assert "no-rule-has-this-mode" not in run("compile", "--no-config")[1]
 
 
 def test_what_is_compiled(run):

@@ -37,7 +37,7 @@ def rules_of(objects):
     return {
         each["metadata"]["name"]: [rule["message"].split(": ")[0] for rule in each["spec"]["validations"]]
         for each in objects
-        if each["kind"] == "ValidatingAdmissionPolicy"
+        if each["kind"] == "ValidatingAdmissionPolicy" and each["spec"]["validations"] != [{"expression": "true"}]
     }
 
 
@@ -92,13 +92,23 @@ WARNED = [
         ),
         pytest.param(
             {"rules": {"spread-required": "warn"}, "namespaceLabel": "none", "ceiling": "audit", "defaults": DEFAULT},
-            {"evenspread-audit": WARNED},
-            id="injected constraints need no declaration",
+            {"evenspread-audit": [*WARNED, "evenspread/spread-required"]},
+            id="no policy injects constraints",
         ),
     ],
 )
 def test_rules_by_mode(fields, rules):
     assert rules_of(compiled(**fields)) == rules
+
+
+def test_a_mode_without_rules_replaces_an_older_policy():
+    objects = compiled(ceiling="off")
+    assert [each["metadata"]["name"] for each in objects[::2]] == [
+        *("evenspread-deny", "evenspread-warn", "evenspread-audit"),
+    ]
+    assert {json.dumps(each["spec"]["matchConditions"]) for each in objects[::2]} == {
+        '[{"name": "no-rule-has-this-mode", "expression": "false"}]'
+    }
 
 
 def test_each_policy_has_a_binding_with_its_action():
@@ -118,9 +128,9 @@ def test_a_policy_has_only_the_variables_of_its_rules():
 
 def test_names_in_a_directory_of_the_api_server():
     audited = policy(namespaceLabel="none", ceiling="audit")
-    objects = [*admission_policies(audited, RECORDED, TODAY, suffix=STATIC_SUFFIX)]
-    assert [each["metadata"]["name"] for each in objects] == ["evenspread-audit.static.k8s.io"] * 2
-    assert objects[1]["spec"]["policyName"] == "evenspread-audit.static.k8s.io"
+    *_, made, binding = admission_policies(audited, RECORDED, TODAY, suffix=STATIC_SUFFIX)
+    assert [each["metadata"]["name"] for each in (made, binding)] == ["evenspread-audit.static.k8s.io"] * 2
+    assert binding["spec"]["policyName"] == "evenspread-audit.static.k8s.io"
 
 
 def test_before_1_34_pods_are_not_refused_for_their_keys():
@@ -130,10 +140,10 @@ def test_before_1_34_pods_are_not_refused_for_their_keys():
 @pytest.mark.parametrize(
     ("fields", "ceiling"),
     [
-        pytest.param({}, "(variables.label >= 0 ? variables.label : 2)", id="a label replaces the ceiling"),
-        pytest.param({"ceiling": "deny"}, "(variables.label > 3 ? variables.label : 3)", id="a label raises deny"),
-        pytest.param({"namespaceLabel": "raise"}, "(variables.label > 2 ? variables.label : 2)", id="raise"),
-        pytest.param({"namespaceLabel": "none"}, "2", id="no label"),
+        pytest.param({}, "[(variables.label >= 0 ? variables.label : 2)]", id="a label replaces the ceiling"),
+        pytest.param({"ceiling": "deny"}, "[(variables.label > 3 ? variables.label : 3)]", id="a label raises deny"),
+        pytest.param({"namespaceLabel": "raise"}, "[(variables.label > 2 ? variables.label : 2)]", id="raise"),
+        pytest.param({"namespaceLabel": "none"}, "[2]", id="no label"),
         pytest.param(
             {
                 "namespaceLabel": "none",
@@ -144,17 +154,19 @@ def test_before_1_34_pods_are_not_refused_for_their_keys():
                     {"match": labelled(matchExpressions=[{"key": "t", "operator": "Exists"}]), "ceiling": "off"},
                 ],
             },
-            'request.namespace in ["a", "b"] && ("tier" in variables.namespaceLabels &&'
-            ' variables.namespaceLabels["tier"] in ["x"]) ? 3 : !("t" in variables.namespaceLabels) ? 2 :'
-            ' !("t" in variables.namespaceLabels && variables.namespaceLabels["t"] in ["y"]) ? 2 :'
-            ' ("t" in variables.namespaceLabels) ? 0 : 2',
+            '[request.namespace in ["a", "b"] && ("tier" in variables.namespaceLabels &&'
+            ' variables.namespaceLabels["tier"] in ["x"]) ? 3 : -1, !("t" in variables.namespaceLabels) ? 2 : -1,'
+            ' !("t" in variables.namespaceLabels && variables.namespaceLabels["t"] in ["y"]) ? 2 : -1,'
+            ' ("t" in variables.namespaceLabels) ? 0 : -1, 2]',
             id="the first matching entry",
         ),
     ],
 )
 def test_ceilings(fields, ceiling):
-    (made, *_) = compiled(**fields)
-    assert next(each for each in made["spec"]["variables"] if each["name"] == "ceiling")["expression"] == ceiling
+    made = compiled(**fields)[2]
+    assert next(each for each in made["spec"]["variables"] if each["name"] == "ceiling")["expression"] == (
+        f"{ceiling}.filter(c, c >= 0)[0]"
+    )
 
 
 JOB = {"namespace": "shop", "kind": "Job", "name": "web"}
@@ -174,22 +186,9 @@ EXEMPTION = {"rule": "selector-empty", "reason": "old"}
             {"annotations": {"exempt": "denials"}}, '("selector-empty" in variables.exempted)', id="and denials"
         ),
         pytest.param(
-            {
-                "annotations": {"exempt": "none"},
-                "exemptions": [EXEMPTION | {"match": JOB, "expires": TODAY}],
-            },
-            '(request.namespace == "shop" && variables.kind == "Job" && variables.object.metadata.name == "web")',
-            id="an exemption on its last day",
-        ),
-        pytest.param(
-            {"annotations": {"exempt": "none"}, "exemptions": [EXEMPTION | {"match": JOB, "expires": "2026-11-27"}]},
-            "false",
-            id="an expired exemption",
-        ),
-        pytest.param(
-            {"annotations": {"exempt": "none"}, "exemptions": [EXEMPTION | {"match": labelled()}]},
-            "(true)",
-            id="every object",
+            {"annotations": {"exempt": "none"}, "exemptions": [EXEMPTION | {"match": JOB}]},
+            "(variables.exempt_selector_empty)",
+            id="an exemption of the policy",
         ),
         pytest.param(
             {
@@ -208,6 +207,43 @@ def test_exemptions(fields, exempt):
 
 
 @pytest.mark.parametrize(
+    ("exemptions", "condition"),
+    [
+        pytest.param(
+            [EXEMPTION | {"match": JOB, "expires": TODAY}],
+            '(request.namespace == "shop" && variables.kind == "Job" && variables.object.metadata.name == "web")',
+            id="its last day",
+        ),
+        pytest.param([EXEMPTION | {"match": JOB, "expires": "2026-11-27"}], "false", id="expired"),
+        pytest.param([EXEMPTION | {"match": labelled()}], "(true)", id="every object"),
+        pytest.param(
+            [EXEMPTION | {"match": {"kind": "Job"}}, EXEMPTION | {"match": {"name": "web"}}],
+            '(variables.kind == "Job") || (variables.object.metadata.name == "web")',
+            id="two exemptions",
+        ),
+    ],
+)
+def test_exempted_objects(exemptions, condition):
+    made = compiled(exemptions=exemptions)[2]
+    found = next(each for each in made["spec"]["variables"] if each["name"] == "exempt_selector_empty")
+    assert found["expression"] == condition
+
+
+def test_an_update_is_evaluated_if_its_exemption_may_change():
+    plain, annotated, labelled_ones = (
+        next(each["expression"] for each in made["spec"]["matchConditions"] if each["name"] == "new-or-changed")
+        for made in (
+            compiled()[0],
+            compiled(annotations={"exempt": "denials"})[0],
+            compiled(exemptions=[EXEMPTION | {"match": JOB}])[0],
+        )
+    )
+    assert ("evenspread.io/exempt" in plain, "dyn(object).metadata.labels" in plain) == (False, False)
+    assert "evenspread.io/exempt" in annotated
+    assert "dyn(object).metadata.labels" in labelled_ones
+
+
+@pytest.mark.parametrize(
     ("rules", "is_bare"),
     [
         pytest.param({}, False, id="only audited, so left out"),
@@ -215,7 +251,7 @@ def test_exemptions(fields, exempt):
     ],
 )
 def test_bare_names(rules, is_bare):
-    (made, _) = compiled(rules=rules, namespaceLabel="none", ceiling="audit")
+    *_, made, _ = compiled(rules=rules, namespaceLabel="none", ceiling="audit")
     bare = next(each for each in made["spec"]["variables"] if each["name"] == "bare")
     assert ('"az"' in bare["expression"]) is is_bare
 
@@ -264,6 +300,11 @@ def test_no_compiled_rule_has_a_lower_mode_on_pods():
 def test_coverage(rule, share, why):
     found = {each.rule.id: each for each in coverage(policy(), RECORDED)}
     assert found[rule] == (BY_ID[rule], share, why)
+
+
+def test_the_kill_switch_is_a_reason():
+    found = {each.rule.id: each.why for each in coverage(policy(ceiling="off"), RECORDED)}
+    assert found["selector-empty"] == "off in the policy"
 
 
 def test_coverage_has_every_rule():

@@ -13,7 +13,7 @@ from string import Formatter
 from webhook.core.rules.frame.rule import WARNING_CHARS
 
 MOST_ITEMS = 16
-"""The longest list with a sorted or indexed copy. CEL has no ranges, and sorts only from 1.34 on."""
+"""The longest list with a sorted or indexed copy. CEL has no ranges, and no sorting before Kubernetes 1.34."""
 _RANGE = f"[{', '.join(map(str, range(MOST_ITEMS)))}]"
 _LEAST_WORDS = len("evenspread/: ") + 20  # as in the messages of the webhook
 

@@ -31,7 +31,7 @@ class Coverage(NamedTuple):
 
 
 _PARTS: Mapping[str, str] = {
-    pods_refused.REFUSED.id: "matchLabelKeys of constraints, not of pod affinity, and no names of StatefulSets",
+    pods_refused.REFUSED.id: "only matchLabelKeys of constraints, without labels from Jobs",
     label_selector.NOT_SELF.id: "a condition on a pod's name, ordinal or Job counts as met",
     topology_key.TYPO.id: "one wrong letter or a wrong prefix; the labels of your nodes are unknown",
 }
@@ -49,7 +49,8 @@ def coverage(policy: Policy, version: KubernetesVersion) -> Iterator[Coverage]:
     """Yield each rule, in the order of reports."""
     compiled = {each.rule.id for each in static_rules(policy, version)[1]}
     for rule in RULES:
-        if rule.id in compiled and mode_for(policy, rule.id, rule.mode, rule.since) is Mode.OFF:
+        is_off = Mode.OFF in (policy.ceiling, mode_for(policy, rule.id, rule.mode, rule.since))
+        if rule.id in compiled and is_off:
             yield Coverage(rule, Share.NONE, "off in the policy")
         elif rule.id in compiled:
             why = _PARTS.get(rule.id, "")

@@ -1,7 +1,7 @@
 """Compile a policy into ValidatingAdmissionPolicies, one for each mode, with their bindings.
 
-kube-apiserver evaluates them itself, so no webhook has to answer. An admission policy has all rules that can have its
-mode in some namespace. Expressions compute the mode of a rule from the namespace and the exemptions.
+kube-apiserver evaluates them itself, so no webhook has to answer. Each admission policy has the rules with its mode in
+some namespace. Expressions compute the mode of a rule from the namespace and the exemptions.
 
 Source: k8s.io/apiserver pkg/admission/plugin/policy/validating dispatcher.go, validator.go.
 """
@@ -10,13 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from webhook.core.admission_policies.cel import literal, shortened, with_names
-from webhook.core.admission_policies.static_rules import (
-    IS_TOO_LARGE,
-    StaticRule,
-    Variables,
-    has_no_finding,
-    static_rules,
-)
+from webhook.core.admission_policies.expressions import IS_TOO_LARGE, StaticRule, Variables
+from webhook.core.admission_policies.static_rules import has_no_finding, static_rules
 from webhook.core.api.requirements import Requirement
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import DOES_NOT_EXIST, EXISTS, NOT_IN
@@ -41,6 +36,7 @@ STATIC_SUFFIX = ".static.k8s.io"
 _HEADLINE_CHARS = 256
 _MAX_ANNOTATION_CHARS = 4096  # A longer list of exemptions is ignored.
 _ACTIONS = {Mode.DENY: "Deny", Mode.WARN: "Warn", Mode.AUDIT: "Audit"}
+_OBJECT_LABELS = {"app.kubernetes.io/name": "evenspread", "app.kubernetes.io/component": "admission-policies"}
 _RANKS = f"{{{', '.join(f'{literal(mode.value)}: {mode.rank}' for mode in Mode)}}}"
 _REASON = "Forbidden"  # Status 403, as of the webhook.
 _REFERENCE = re.compile(r"\bvariables\.(\w+)")
@@ -62,20 +58,25 @@ def admission_policies(
     highest = max((each.rank for each in _ceilings(policy)), default=0)
     for mode in _ACTIONS:
         validations = [
-            _validation(rule, mode, policy, today) for rule in rules if _configured(rule, policy).rank >= mode.rank
+            _validation(rule, mode, policy)
+            for rule in rules
+            if _configured(rule, policy).rank >= mode.rank and mode.rank <= highest
         ]
-        if not validations or mode.rank > highest:
+        if not validations:
+            # An object that does nothing: `kubectl apply` replaces an older policy by it.
+            yield _policy(mode, (), [{"expression": "true"}], [("no-rule-has-this-mode", "false")], suffix)
+            yield _binding(mode, suffix)
             continue
         if mode is Mode.DENY and policy.too_large == TooLarge.DENY:
             denies = f"variables.ceiling == {mode.rank} && {IS_TOO_LARGE}"
             validations.insert(0, {"expression": f"!({denies})", "message": _TOO_LARGE, "reason": _REASON})
-        needed = _needed((*variables, *_variables_of_modes(policy)), validations)
-        yield _policy(mode, needed, validations, policy, suffix)
+        needed = _needed((*variables, *_variables_of_modes(policy, today)), validations)
+        yield _policy(mode, needed, validations, _conditions(mode, policy), suffix)
         yield _binding(mode, suffix)
 
 
 def _ceilings(policy: Policy) -> Iterable[Mode]:
-    """The ceilings that any namespace can have."""
+    """The possible ceilings of namespaces."""
     if policy.ceiling is Mode.OFF:
         return ()
     if policy.namespace_label != NamespaceLabel.NONE:
@@ -88,14 +89,10 @@ def _configured(rule: StaticRule, policy: Policy) -> Mode:
     return Mode.DENY if mode is Mode.WARN and denied_from(policy, rule.rule) else mode
 
 
-def _validation(rule: StaticRule, mode: Mode, policy: Policy, today: str) -> dict[str, str]:
+def _validation(rule: StaticRule, mode: Mode, policy: Policy) -> dict[str, str]:
     id_, rank = rule.rule.id, _configured(rule, policy).rank
     capped = f"(variables.ceiling < {rank} ? variables.ceiling : {rank})"
-    conditions = [
-        _matches(each.match)
-        for each in policy.exemptions
-        if each.rule == id_ and (each.expires is None or each.expires >= today)
-    ]
+    conditions = [_exempting(id_)] if any(each.rule == id_ for each in policy.exemptions) else []
     if policy.annotations.exempt != Exempts.NONE:
         denials = "" if policy.annotations.exempt == Exempts.DENIALS else f"{capped} < {Mode.DENY.rank} && "
         conditions.append(f"{denials}{literal(id_)} in variables.exempted")
@@ -106,7 +103,7 @@ def _validation(rule: StaticRule, mode: Mode, policy: Policy, today: str) -> dic
         applies = f"{capped} == {mode.rank} || {capped} > {mode.rank} && ({is_exempt})"
     if mode is Mode.DENY:
         message = with_names(f'variables.title + ": " + {shortened("line", str(_HEADLINE_CHARS))}', line=rule.headline)
-    # The mode first: it is cheap, and without it the API server needs no other variable, also not for the message.
+    # The mode comes first, because it is cheap. If it does not apply, the API server evaluates no other variable.
     found = f"({applies}) && {rule.found}"
     return {
         "expression": f"!({found})",
@@ -114,6 +111,11 @@ def _validation(rule: StaticRule, mode: Mode, policy: Policy, today: str) -> dic
         "message": f"evenspread/{id_}: {rule.rule.title}",
         "reason": _REASON,
     }
+
+
+def _exempting(rule: str) -> str:
+    """The variable with the exemptions from a rule."""
+    return f"variables.exempt_{rule.replace('-', '_')}"
 
 
 def _needed(variables: Variables, validations: Iterable[Mapping[str, str]]) -> Variables:
@@ -127,7 +129,9 @@ def _needed(variables: Variables, validations: Iterable[Mapping[str, str]]) -> V
     return tuple(reversed(needed))
 
 
-def _policy(mode: Mode, variables: Variables, validations: object, policy: Policy, suffix: str) -> Mapping[str, object]:
+def _policy(
+    mode: Mode, variables: Variables, validations: object, conditions: Iterable[tuple[str, str]], suffix: str
+) -> Mapping[str, object]:
     groups: dict[str, list[str]] = {}
     for kind in NATIVE:
         if kind != POD:
@@ -139,7 +143,7 @@ def _policy(mode: Mode, variables: Variables, validations: object, policy: Polic
         # No server can be down here. An expression fails only for an object beyond the limits of the API server.
         "failurePolicy": "Fail",
         "matchConstraints": {"namespaceSelector": {"matchExpressions": [outside]}, "resourceRules": rules},
-        "matchConditions": _named(_conditions(mode, policy)),
+        "matchConditions": _named(conditions),
         "variables": _named(variables),
         "validations": validations,
     }
@@ -154,7 +158,7 @@ def _binding(mode: Mode, suffix: str) -> Mapping[str, object]:
 
 
 def _object(kind: str, name: str, spec: Mapping[str, object]) -> Mapping[str, object]:
-    metadata = {"name": name, "labels": {"app.kubernetes.io/name": "evenspread"}}
+    metadata = {"name": name, "labels": _OBJECT_LABELS}
     return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
@@ -177,39 +181,63 @@ def _matched(group: str, resources: list[str], *operations: str) -> Mapping[str,
 def _conditions(mode: Mode, policy: Policy) -> Iterator[tuple[str, str]]:
     """Yield names and expressions of the conditions for an evaluation. The webhook skips the same objects."""
     user, meta = "request.userInfo.username", "object.metadata"
-    owned = f"has({meta}.ownerReferences) && {meta}.ownerReferences.exists(o, has(o.controller) && o.controller"
     controllers = literal(["system:kube-controller-manager", *policy.controllers])
     own = f"{user}.startsWith('system:serviceaccount:kube-system:') && {user}.endsWith('-controller')"
-    pairs = sorted(f"{made[1]} of {owner[0] or 'v1'}/{owner[1]}" for made, owner in MADE_BY if made in NATIVE)
+    pairs = sorted(
+        f"{made[1]} of {owner[0] or 'v1'}/{owner[1]}" for made, owner in MADE_BY if {made, owner} <= {*NATIVE}
+    )
     owner = "dyn(object).kind + ' of ' + o.apiVersion.split('/')[0] + '/' + o.kind"
     annotated = f"has({meta}.annotations) && {literal(MIRROR_ANNOTATION)} in {meta}.annotations"
     node = f"{user}.startsWith('system:node:') && {literal(NODES_GROUP)} in request.userInfo.groups"
-    before, after = _compared("dyn(oldObject)"), _compared("dyn(object)")
+    before, after = _compared("dyn(oldObject)", policy), _compared("dyn(object)", policy)
     yield "may-have-a-finding", f"!({has_no_finding(policy)})"
     yield "not-being-deleted", f"!has({meta}.deletionTimestamp)"
     yield (
         "not-made-by-a-controller",
-        f"!({user} in {controllers} || {own}) || !({owned} && {owner} in {literal(pairs)}))",
+        f"!({user} in {controllers} || {own}) || !({_is_controlled(f'{owner} in {literal(pairs)}')})",
     )
     yield "no-mirror-pod", f"!({annotated} && {node})"
     if mode is Mode.WARN:
-        yield "read-by-a-person", f"!({owned}))"
+        yield "read-by-a-person", f"!({_is_controlled('true')})"
     yield "new-or-changed", f"request.operation != 'UPDATE' || {before} != {after}"
 
 
-def _compared(of: str) -> str:
-    """The replicas, labels and constraints of an object with a pod template."""
+def _is_controlled(condition: str) -> str:
+    """Whether the object has a controller, the owner ``o``, that meets the condition."""
+    owners = "object.metadata.ownerReferences"
+    return f"has({owners}) && {owners}.exists(o, has(o.controller) && o.controller && {condition})"
+
+
+def _compared(of: str, policy: Policy) -> str:
+    """The parts of a workload that rules and exemptions read."""
     template = f"({of}.kind == 'CronJob' ? {of}.spec.jobTemplate.spec.template : {of}.spec.template)"
-    constraints, meta = f"{template}.spec.topologySpreadConstraints", f"{template}.metadata"
-    return (
-        f"[has({of}.spec.replicas) ? {of}.spec.replicas : 1,"
-        f" has({constraints}) ? {constraints} : dyn([]),"
-        f" has({meta}) && has({meta}.labels) ? {meta}.labels : dyn({{}})]"
-    )
+    constraints, affinity = f"{template}.spec.topologySpreadConstraints", f"{template}.spec.affinity"
+    # A missing field has an empty value of its type: kube-apiserver takes a map and a list in a list for equal.
+    parts = [
+        f"has({of}.spec.replicas) ? {of}.spec.replicas : 1",
+        f"has({constraints}) ? {constraints} : dyn([])",
+        f"has({affinity}) ? {affinity} : dyn({{}})",
+        _labels_of(f"{template}.metadata"),
+    ]
+    if policy.exemptions:
+        parts.append(_labels_of(f"{of}.metadata"))
+    if policy.annotations.exempt == Exempts.DENIALS:
+        parts += [_exempt_of(f"{of}.metadata"), _exempt_of(f"{template}.metadata")]
+    return f"[{', '.join(parts)}]"
 
 
-def _variables_of_modes(policy: Policy) -> Variables:
-    """The object's name in messages, the ceiling of its namespace, and the rules in its annotations."""
+def _labels_of(meta: str) -> str:
+    return f"has({meta}) && has({meta}.labels) ? {meta}.labels : dyn({{}})"
+
+
+def _exempt_of(meta: str) -> str:
+    annotations, key = f"{meta}.annotations", literal(EXEMPT_ANNOTATION)
+    has_key = f"has({meta}) && has({annotations}) && {key} in {annotations}"
+    return f'{has_key} ? {annotations}[{key}] : dyn("")'
+
+
+def _variables_of_modes(policy: Policy, today: str) -> Variables:
+    """The object's name in messages, the ceiling of its namespace, and its exemptions."""
     annotation = literal(EXEMPT_ANNOTATION)
     texts = (
         f"[variables.object.metadata, variables.meta].filter(m, has(m.annotations) && {annotation} in m.annotations)"
@@ -217,17 +245,27 @@ def _variables_of_modes(policy: Policy) -> Variables:
     )
     label = f"variables.namespaceLabels[{literal(CEILING_LABEL)}]"
     known = f"{literal(CEILING_LABEL)} in variables.namespaceLabels && {label} in {_RANKS}"
-    entries = "".join(
-        f"{_matches_namespace(each)} ? {_capped(policy, policy.ceiling if each.ceiling is None else each.ceiling)} : "
+    ceilings = [
+        f"{_matches_namespace(each)} ? {_capped(policy, policy.ceiling if each.ceiling is None else each.ceiling)} : -1"
         for each in policy.namespaces
-    )
+    ]
+    listed = ", ".join((*ceilings, _capped(policy, policy.ceiling)))
+    exemptions = [each for each in policy.exemptions if each.expires is None or each.expires >= today]
     return (
         ("title", 'variables.kind + " " + request.namespace + "/" + variables.object.metadata.name'),
         ("exempted", f"{texts}.map(t, t.split(',').map(r, r.trim())).map(l, l.join(',')).join(',').split(',')"),
         ("namespaceLabels", "has(namespaceObject.metadata.labels) ? namespaceObject.metadata.labels : {}"),
         ("label", f"{known} ? {_RANKS}[{label}] : -1"),
-        ("ceiling", f"{entries}{_capped(policy, policy.ceiling)}"),
+        ("ceiling", f"[{listed}].filter(c, c >= 0)[0]"),
+        *(
+            (_exempting(rule).removeprefix("variables."), _any(each.match for each in exemptions if each.rule == rule))
+            for rule in sorted({each.rule for each in policy.exemptions})
+        ),
     )
+
+
+def _any(matches: Iterable[Match]) -> str:
+    return " || ".join(f"({_matches(each)})" for each in matches) or "false"
 
 
 def _capped(policy: Policy, ceiling: Mode) -> str:
