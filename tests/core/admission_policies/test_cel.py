@@ -16,11 +16,11 @@ ZONE = "topology.kubernetes.io/zone"
         pytest.param("a", '"a"', id="a text"),
         pytest.param('say "a\\b"', '"say \\"a\\\\b\\""', id="quotes and a backslash"),
         pytest.param("…", '"…"', id="no ASCII"),
-        pytest.param(("a", "b"), '["a", "b"]', id="a list"),
     ],
 )
 def test_literals(value, expression):
     assert cel.literal(value) == expression
+    assert cel.literals([value, value]) == f"[{expression}, {expression}]"
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,14 @@ _RANGE = f"[{', '.join(map(str, range(MOST_ITEMS)))}]"
 _LEAST_WORDS = len("evenspread/: ") + 20  # as in the messages of the webhook
 
 
-def literal(value: str | Iterable[str]) -> str:
-    """Return a string, or a list of strings, as a literal."""
-    return json.dumps(value if isinstance(value, str) else list(value), ensure_ascii=False)
+def literal(value: str) -> str:
+    """Return a string as a literal."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def literals(values: Iterable[str]) -> str:
+    """Return a list of strings as a literal."""
+    return json.dumps([*values], ensure_ascii=False)
 
 
 def text(template: str, **parts: str) -> str:

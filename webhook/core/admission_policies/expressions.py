@@ -14,6 +14,7 @@ from webhook.core.admission_policies.cel import (
     indexes,
     joined,
     literal,
+    literals,
     name,
     text,
     warning,
@@ -77,11 +78,11 @@ def by_kind(values: Mapping[GroupKind, str], *, others: str) -> str:
 
 
 def is_kind(kinds: Iterable[GroupKind]) -> str:
-    return f"variables.kind in {literal(kind[1] for kind in kinds)}"
+    return f"variables.kind in {literals(kind[1] for kind in kinds)}"
 
 
 _ALWAYS_LATE = [each for each in ADDED_TO_ANY if not each.endswith("/")]
-_LATE = {kind: literal([*(traits(kind).added or ()), *_ALWAYS_LATE]) for kind in NATIVE if traits(kind).added}
+_LATE = {kind: literals([*(traits(kind).added or ()), *_ALWAYS_LATE]) for kind in NATIVE if traits(kind).added}
 _INJECTED = "^(" + "|".join(each.replace(".", "[.]") for each in ADDED_TO_ANY if each.endswith("/")) + ")"
 _CRON_SELECTOR = f"{SPEC}.jobTemplate.spec.selector"
 _MANY_KEYS = f"{label_keys('c')}.size() > {MOST_ITEMS}"
@@ -110,7 +111,7 @@ COMMON_VARIABLES: Variables = (
     ),
     ("meta", field_or("variables.template.metadata", NO_FIELDS)),
     ("labels", field_or("variables.meta.labels", NO_FIELDS)),
-    ("late", by_kind(_LATE, others=literal(_ALWAYS_LATE))),
+    ("late", by_kind(_LATE, others=literals(_ALWAYS_LATE))),
     (
         "selected",
         by_kind(
@@ -128,7 +129,7 @@ COMMON_VARIABLES: Variables = (
             f"variables.selected.size() > 0 && variables.selected.size() <= {MOST_ITEMS} &&"
             f" variables.selected.all(k, k in {LABELS} && {LABELS}[k] =="
             f" variables.selected[k]) ? {in_order('variables.selected.map(k, k)')} :"
-            f" {literal(IDENTITY)}.filter(k, k in {LABELS})"
+            f" {literals(IDENTITY)}.filter(k, k in {LABELS})"
         ),
     ),
 )

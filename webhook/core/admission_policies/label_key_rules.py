@@ -1,6 +1,6 @@
 """The rules about matchLabelKeys as expressions: match-label-key-absent, match-label-key-wrong-kind, pods-refused."""
 
-from webhook.core.admission_policies.cel import indexes, literal, name, text, warning
+from webhook.core.admission_policies.cel import indexes, literal, literals, name, text, warning
 from webhook.core.admission_policies.expressions import (
     HERE,
     LABELS,
@@ -21,7 +21,7 @@ from webhook.core.spelling import with_article
 from webhook.core.workloads.kinds import NATIVE, REVISION_LABELS, STATEFUL_SET, GroupKind, traits
 
 _REVISIONS = {kind: literal(traits(kind).revision or "") for kind in NATIVE if traits(kind).revision is not None}
-_IS_REVISION = f"k in {literal(sorted(REVISION_LABELS))} && {is_kind(_REVISIONS)}"
+_IS_REVISION = f"k in {literals(sorted(REVISION_LABELS))} && {is_kind(_REVISIONS)}"
 
 
 def _at_keys(prefix: str, wrong: str) -> Variables:
@@ -49,7 +49,7 @@ def key_absent() -> RulePart:
 
 def key_of_another_kind() -> RulePart:
     first = "variables.constraints[variables.foreignAt[0]]"
-    offered = literal([each for each in match_label_keys.OFFERED if each in {*map(_revision, _REVISIONS)}])
+    offered = literals([each for each in match_label_keys.OFFERED if each in {*map(_revision, _REVISIONS)}])
     is_there = (
         f"variables.revision in {label_keys(first)} || has({first}.labelSelector) && (variables.revision in"
         f" {match_labels(f'{first}.labelSelector')} || {match_expressions(f'{first}.labelSelector')}.exists(e, e.key =="
@@ -94,7 +94,7 @@ def pods_refused_for_keys() -> RulePart:
         given = f"({all_keys}[n] in {LABELS} || {all_keys}[n] in variables.given)"
         return f"{given} && ({in_selector(f'{all_keys}[n]', of)} || {earlier})"
 
-    given = {kind: literal(added) for kind, added in _GIVEN.items()}
+    given = {kind: literals(added) for kind, added in _GIVEN.items()}
     fault = f"{in_selector('variables.refusedKey', selector)} ? " + " : ".join(
         f"({text(each, key=name('variables.refusedKey', 40))})" for each in (pods_refused.IN_BOTH, pods_refused.TWICE)
     )

@@ -9,7 +9,7 @@ Source: k8s.io/apiserver pkg/admission/plugin/policy/validating dispatcher.go, v
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from webhook.core.admission_policies.cel import literal, shortened, with_names
+from webhook.core.admission_policies.cel import literal, literals, shortened, with_names
 from webhook.core.admission_policies.expressions import IS_TOO_LARGE, StaticRule, Variables
 from webhook.core.admission_policies.static_rules import has_no_finding, static_rules
 from webhook.core.api.requirements import Requirement
@@ -17,10 +17,16 @@ from webhook.core.api.selectors import Selector
 from webhook.core.api.types import DOES_NOT_EXIST, EXISTS, NOT_IN
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import (
+    APP_COMPONENT,
+    APP_NAME,
     CEILING_LABEL,
+    CONTROLLER_ACCOUNT_SUFFIX,
+    CONTROLLER_MANAGER,
     EXEMPT_ANNOTATION,
+    KUBE_SYSTEM_ACCOUNT,
     MIRROR_ANNOTATION,
     NAMESPACE_NAME,
+    NODE_USER,
     NODES_GROUP,
 )
 from webhook.core.policy.lookup import mode_for
@@ -36,7 +42,7 @@ STATIC_SUFFIX = ".static.k8s.io"
 _HEADLINE_CHARS = 256
 _MAX_ANNOTATION_CHARS = 4096  # A longer list of exemptions is ignored.
 _ACTIONS = {Mode.DENY: "Deny", Mode.WARN: "Warn", Mode.AUDIT: "Audit"}
-_OBJECT_LABELS = {"app.kubernetes.io/name": "evenspread", "app.kubernetes.io/component": "admission-policies"}
+_OBJECT_LABELS = {APP_NAME: "evenspread", APP_COMPONENT: "admission-policies"}
 _RANKS = f"{{{', '.join(f'{literal(mode.value)}: {mode.rank}' for mode in Mode)}}}"
 _REASON = "Forbidden"  # Status 403, as of the webhook.
 _REFERENCE = re.compile(r"\bvariables\.(\w+)")
@@ -181,20 +187,20 @@ def _matched(group: str, resources: list[str], *operations: str) -> Mapping[str,
 def _conditions(mode: Mode, policy: Policy) -> Iterator[tuple[str, str]]:
     """Yield names and expressions of the conditions for an evaluation. The webhook skips the same objects."""
     user, meta = "request.userInfo.username", "object.metadata"
-    controllers = literal(["system:kube-controller-manager", *policy.controllers])
-    own = f"{user}.startsWith('system:serviceaccount:kube-system:') && {user}.endsWith('-controller')"
+    controllers = literals([CONTROLLER_MANAGER, *policy.controllers])
+    own = f"{user}.startsWith({literal(KUBE_SYSTEM_ACCOUNT)}) && {user}.endsWith({literal(CONTROLLER_ACCOUNT_SUFFIX)})"
     pairs = sorted(
         f"{made[1]} of {owner[0] or 'v1'}/{owner[1]}" for made, owner in MADE_BY if {made, owner} <= {*NATIVE}
     )
     owner = "dyn(object).kind + ' of ' + o.apiVersion.split('/')[0] + '/' + o.kind"
     annotated = f"has({meta}.annotations) && {literal(MIRROR_ANNOTATION)} in {meta}.annotations"
-    node = f"{user}.startsWith('system:node:') && {literal(NODES_GROUP)} in request.userInfo.groups"
+    node = f"{user}.startsWith({literal(NODE_USER)}) && {literal(NODES_GROUP)} in request.userInfo.groups"
     before, after = _compared("dyn(oldObject)", policy), _compared("dyn(object)", policy)
     yield "may-have-a-finding", f"!({has_no_finding(policy)})"
     yield "not-being-deleted", f"!has({meta}.deletionTimestamp)"
     yield (
         "not-made-by-a-controller",
-        f"!({user} in {controllers} || {own}) || !({_is_controlled(f'{owner} in {literal(pairs)}')})",
+        f"!({user} in {controllers} || {own}) || !({_is_controlled(f'{owner} in {literals(pairs)}')})",
     )
     yield "no-mirror-pod", f"!({annotated} && {node})"
     if mode is Mode.WARN:
@@ -280,7 +286,7 @@ def _capped(policy: Policy, ceiling: Mode) -> str:
 
 def _matches_namespace(settings: NamespaceSettings) -> str:
     named = settings.match.names
-    conditions = [] if named is None else [f"request.namespace in {literal(named)}"]
+    conditions = [] if named is None else [f"request.namespace in {literals(named)}"]
     conditions.append(_selects(settings.match.namespace_selector, "variables.namespaceLabels"))
     return " && ".join(filter(None, conditions)) or "true"
 
@@ -303,6 +309,6 @@ def _selects(selector: Selector, labels: str) -> str:
 
 def _holds(requirement: Requirement, labels: str) -> str:
     present = f"{literal(requirement.key)} in {labels}"
-    among = f"{present} && {labels}[{literal(requirement.key)}] in {literal(requirement.values)}"
+    among = f"{present} && {labels}[{literal(requirement.key)}] in {literals(requirement.values)}"
     by_operator = {EXISTS: f"({present})", DOES_NOT_EXIST: f"!({present})", NOT_IN: f"!({among})"}
     return by_operator.get(requirement.operator, f"({among})")

@@ -1,6 +1,6 @@
 """The rules topology-key-typo and spread-required as expressions."""
 
-from webhook.core.admission_policies.cel import literal, name, one_slip, text
+from webhook.core.admission_policies.cel import literal, literals, name, one_slip, text
 from webhook.core.admission_policies.expressions import (
     SPEC,
     RulePart,
@@ -17,7 +17,7 @@ from webhook.core.workloads.kinds import NATIVE, traits
 def _place(key: str) -> str:
     """The well-known key meant by a bare name. Empty for other names."""
     by_place = ((place, [each for each, meant in MEANT_BY_NAME.items() if meant == place]) for place in _PLACES)
-    return "".join(f"{key} in {literal(names)} ? {literal(place)} : " for place, names in by_place) + '""'
+    return "".join(f"{key} in {literals(names)} ? {literal(place)} : " for place, names in by_place) + '""'
 
 
 _PLACES = (ZONE, HOSTNAME, REGION)
@@ -31,10 +31,10 @@ def misspelt_topology_key(policy: Policy) -> RulePart:
         f" {literal(place)} : "
         for place in _PLACES
     )
-    known = literal(sorted({*WELL_KNOWN, *policy.domains}))
+    known = literals(sorted({*WELL_KNOWN, *policy.domains}))
     meant = (
-        f"k in {known} ? \"\" : k.contains('/') && {prefix} in {literal(sorted(WRONG_PREFIXES))} && ({_place(last)}) !="
-        f' "" ? ({_place(last)}) : {slip}""'
+        f"k in {known} ? \"\" : k.contains('/') && {prefix} in {literals(sorted(WRONG_PREFIXES))} &&"
+        f' ({_place(last)}) != "" ? ({_place(last)}) : {slip}""'
     )
     # Unless the rule is configured, it only audits a bare name such as zone.
     bare = f'k in {known} ? "" : {_place("k.lowerAscii()")}' if topology_key.TYPO.id in policy.rules else '""'

@@ -1,6 +1,6 @@
 """The rules about the object alone, as expressions of CEL."""
 
-from webhook.core.admission_policies.cel import literal, with_names
+from webhook.core.admission_policies.cel import literal, literals, with_names
 from webhook.core.admission_policies.expressions import (
     COMMON_VARIABLES,
     NO_FIELDS,
@@ -35,9 +35,9 @@ def has_no_finding(policy: Policy) -> str:
     spec, selector = "template.spec.topologySpreadConstraints", "c.labelSelector"
     pairs = f"{selector}.matchLabels.all(k, k in labels && labels[k] == {selector}.matchLabels[k])"
     own = f"!has({selector}) || has({selector}.matchLabels) && !has({selector}.matchExpressions) && {pairs}"
-    revision = literal([POD_TEMPLATE_HASH])
+    revision = literals([POD_TEMPLATE_HASH])
     keys = f"!has(c.matchLabelKeys) || kind == 'Deployment' && c.matchLabelKeys == {revision}"
-    right = f"c.topologyKey in {literal([ZONE, HOSTNAME])} && ({own}) && ({keys})"
+    right = f"c.topologyKey in {literals([ZONE, HOSTNAME])} && ({own}) && ({keys})"
     expected = f"!({literal(POD_TEMPLATE_HASH)} in labels) && {field_or(spec, NO_ITEMS)}.all(c, {right})"
     if policy.rules.get(effect.SPREAD_REQUIRED.id, Mode.OFF) is not Mode.OFF:
         expected = f"has({spec}) && {expected}"
