@@ -48,6 +48,10 @@ BREAKS = {
         "webhook/core/rules/rule_set.py",
         "import webhook.core.placement.node_classes",
     ),
+    "inside the admission policies": (
+        "webhook/cli/commands/compile.py",
+        "import webhook.core.admission_policies.cel",
+    ),
     "inside the groups": ("webhook/cli/commands/version.py", "import webhook.core.groups.pins"),
     "inside the standing of groups": (
         "webhook/cli/commands/version.py",
