@@ -33,6 +33,16 @@ POLICY_HERE = {
 KINDS = ("Deployment", "Deployment", "StatefulSet", "ReplicaSet")
 
 
+@pytest.fixture(name="_zones_as_before", autouse=True)
+def _zones_as_before(plane):
+    """Other tests have the same nodes, `node-<zone>-<n>`, and expect one zone each."""
+    yield
+    for node in plane.api.request("GET", "/api/v1/nodes")["items"]:
+        name = node["metadata"]["name"]
+        body = {"metadata": {"labels": {"rack": None, ZONE: name.split("-")[1]}}}
+        plane.api.request("PATCH", f"/api/v1/nodes/{name}", body, "application/merge-patch+json")
+
+
 @pytest.fixture(name="watching")
 def _watching(plane, tmp_path):
     flags = ("--no-register", f"--kubeconfig={plane.admin}", *certified(tmp_path, plane.authority))
