@@ -18,10 +18,15 @@ from webhook.core.admission_policies.expressions import (
 )
 from webhook.core.rules.constraint import match_label_keys, pods_refused
 from webhook.core.spelling import with_article
-from webhook.core.workloads.kinds import NATIVE, REVISION_LABELS, STATEFUL_SET, GroupKind, traits
+from webhook.core.workloads.kinds import NATIVE, REVISION_LABELS, GroupKind, traits
 
 _REVISIONS = {kind: literal(traits(kind).revision or "") for kind in NATIVE if traits(kind).revision is not None}
 _IS_REVISION = f"k in {literals(sorted(REVISION_LABELS))} && {is_kind(_REVISIONS)}"
+
+
+def _in_selector(key: str, selector: str) -> str:
+    """Whether a selector has a condition on the label key."""
+    return f"({key} in {match_labels(selector)} || {match_expressions(selector)}.exists(e, e.key == {key}))"
 
 
 def _at_keys(prefix: str, wrong: str) -> Variables:
@@ -50,11 +55,9 @@ def key_absent() -> RulePart:
 def key_of_another_kind() -> RulePart:
     first = "variables.constraints[variables.foreignAt[0]]"
     offered = literals([each for each in match_label_keys.OFFERED if each in {*map(_revision, _REVISIONS)}])
-    is_there = (
-        f"variables.revision in {label_keys(first)} || has({first}.labelSelector) && (variables.revision in"
-        f" {match_labels(f'{first}.labelSelector')} || {match_expressions(f'{first}.labelSelector')}.exists(e, e.key =="
-        " variables.revision))"
-    )
+    selector = f"{first}.labelSelector"
+    in_selector = f"has({selector}) && {_in_selector('variables.revision', selector)}"
+    is_there = f"variables.revision in {label_keys(first)} || {in_selector}"
     kinds = by_kind({kind: literal(with_article(kind[1])) for kind in _REVISIONS}, others='""')
     parts = {"name": "variables.foreignName", "key": name("variables.foreignKey")}
     words = {**parts, "kind": "variables.kind", "remedy": "variables.foreignRemedy"}
@@ -86,16 +89,13 @@ def pods_refused_for_keys() -> RulePart:
     here, at = label_keys(HERE), "variables.refusedAt[0]"
     keys, selector = label_keys(f"variables.constraints[{at}]"), f"variables.constraints[{at}].labelSelector"
 
-    def in_selector(key: str, of: str) -> str:
-        return f"({key} in {match_labels(of)} || {match_expressions(of)}.exists(e, e.key == {key}))"
-
     def refused(all_keys: str, of: str) -> str:
         earlier = f"{indexes(all_keys)}.exists(m, m < n && {all_keys}[m] == {all_keys}[n])"
         given = f"({all_keys}[n] in {LABELS} || {all_keys}[n] in variables.given)"
-        return f"{given} && ({in_selector(f'{all_keys}[n]', of)} || {earlier})"
+        return f"{given} && ({_in_selector(f'{all_keys}[n]', of)} || {earlier})"
 
     given = {kind: literals(added) for kind, added in _GIVEN.items()}
-    fault = f"{in_selector('variables.refusedKey', selector)} ? " + " : ".join(
+    fault = f"{_in_selector('variables.refusedKey', selector)} ? " + " : ".join(
         f"({text(each, key=name('variables.refusedKey', 40))})" for each in (pods_refused.IN_BOTH, pods_refused.TWICE)
     )
     variables = (
@@ -124,6 +124,4 @@ def pods_refused_for_keys() -> RulePart:
 
 
 # Labels of all new pods. Those of Jobs are in the template already.
-_GIVEN = {
-    kind: traits(kind).added or () for kind in (STATEFUL_SET, *(kind for kind in NATIVE if traits(kind).revision))
-}
+_GIVEN = {kind: traits(kind).added or () for kind in NATIVE if traits(kind).revision}

@@ -10,7 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from webhook.core.admission_policies.cel import literal, literals, shortened, with_names
-from webhook.core.admission_policies.expressions import IS_TOO_LARGE, StaticRule, Variables
+from webhook.core.admission_policies.expressions import (
+    IS_TOO_LARGE,
+    NO_FIELDS,
+    NO_ITEMS,
+    StaticRule,
+    Variables,
+    field_or,
+)
 from webhook.core.admission_policies.static_rules import has_no_finding, static_rules
 from webhook.core.api.requirements import Requirement
 from webhook.core.api.selectors import Selector
@@ -221,8 +228,8 @@ def _compared(of: str, policy: Policy) -> str:
     # A missing field has an empty value of its type: kube-apiserver takes a map and a list in a list for equal.
     parts = [
         f"has({of}.spec.replicas) ? {of}.spec.replicas : 1",
-        f"has({constraints}) ? {constraints} : dyn([])",
-        f"has({affinity}) ? {affinity} : dyn({{}})",
+        field_or(constraints, NO_ITEMS),
+        field_or(affinity, NO_FIELDS),
         _labels_of(f"{template}.metadata"),
     ]
     if policy.exemptions:
@@ -233,7 +240,7 @@ def _compared(of: str, policy: Policy) -> str:
 
 
 def _labels_of(meta: str) -> str:
-    return f"has({meta}) && has({meta}.labels) ? {meta}.labels : dyn({{}})"
+    return f"has({meta}) && has({meta}.labels) ? {meta}.labels : {NO_FIELDS}"
 
 
 def _exempt_of(meta: str) -> str:
@@ -297,7 +304,7 @@ def _matches(match: Match) -> str:
     given = (("request.namespace", match.namespace), ("variables.kind", match.kind), (f"{meta}.name", match.name))
     conditions = [f"{field} == {literal(value)}" for field, value in given if value is not None]
     conditions.append(_selects(match.namespace_selector, "variables.namespaceLabels"))
-    conditions.append(_selects(match.selector, f"(has({meta}.labels) ? {meta}.labels : dyn({{}}))"))
+    conditions.append(_selects(match.selector, field_or(f"{meta}.labels", NO_FIELDS)))
     return " && ".join(filter(None, conditions)) or "true"
 
 
