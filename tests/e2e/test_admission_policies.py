@@ -24,7 +24,8 @@ from msgspec.structs import replace
 from webhook.admission import Engine, answer
 from webhook.admission_request import decode_review
 from webhook.config import parse_policy
-from webhook.core.admission_policies.policies import STATIC_SUFFIX, admission_policies
+from webhook.core.admission_policies.policies import admission_policies
+from webhook.core.admission_policies.policy_objects import STATIC_SUFFIX
 from webhook.core.admission_policies.static_rules import static_rules
 from webhook.core.api.version import RECORDED, parse_version
 from webhook.core.policy.policy import Mode

@@ -6,7 +6,8 @@ import pytest
 
 from webhook.config import parse_policy
 from webhook.core.admission_policies.coverage import Share, coverage
-from webhook.core.admission_policies.policies import STATIC_SUFFIX, admission_policies
+from webhook.core.admission_policies.policies import admission_policies
+from webhook.core.admission_policies.policy_objects import STATIC_SUFFIX
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import BY_ID

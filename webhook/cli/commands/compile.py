@@ -10,7 +10,8 @@ from webhook.cli.options import kube_version_option, policy_option
 from webhook.cli.output.color import BOLD, Paint, has_color
 from webhook.cli.output.terminal import print_results
 from webhook.core.admission_policies.coverage import coverage
-from webhook.core.admission_policies.policies import STATIC_SUFFIX, admission_policies
+from webhook.core.admission_policies.policies import admission_policies
+from webhook.core.admission_policies.policy_objects import STATIC_SUFFIX
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.policy.policy import Policy
 from webhook.core.yaml_text import block

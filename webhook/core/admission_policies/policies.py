@@ -18,21 +18,24 @@ from webhook.core.admission_policies.expressions import (
     Variables,
     field_or,
 )
+from webhook.core.admission_policies.policy_objects import (
+    NAMESPACE_LABELS,
+    api_object,
+    is_controlled,
+    match_constraints,
+    named,
+    resource_rule,
+    selects,
+)
 from webhook.core.admission_policies.static_rules import has_no_finding, static_rules
-from webhook.core.api.requirements import Requirement
-from webhook.core.api.selectors import Selector
-from webhook.core.api.types import DOES_NOT_EXIST, EXISTS, NOT_IN
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import (
-    APP_COMPONENT,
-    APP_NAME,
     CEILING_LABEL,
     CONTROLLER_ACCOUNT_SUFFIX,
     CONTROLLER_MANAGER,
     EXEMPT_ANNOTATION,
     KUBE_SYSTEM_ACCOUNT,
     MIRROR_ANNOTATION,
-    NAMESPACE_NAME,
     NODE_USER,
     NODES_GROUP,
 )
@@ -43,13 +46,9 @@ from webhook.core.policy.policy import Mode, NamespaceSettings, Policy
 from webhook.core.rules.rule_set import denied_from
 from webhook.core.workloads.kinds import MADE_BY, NATIVE, POD, resource_name
 
-_SYSTEM_NAMESPACES = ("kube-system", "kube-public", "kube-node-lease")
-STATIC_SUFFIX = ".static.k8s.io"
-"""The end of names in a directory of static manifests. Source: k8s.io/apiserver pkg/admission/plugin/manifest."""
 _HEADLINE_CHARS = 256
 _MAX_ANNOTATION_CHARS = 4096  # A longer list of exemptions is ignored.
 _ACTIONS = {Mode.DENY: "Deny", Mode.WARN: "Warn", Mode.AUDIT: "Audit"}
-_OBJECT_LABELS = {APP_NAME: "evenspread", APP_COMPONENT: "admission-policies"}
 _RANKS = f"{{{', '.join(f'{literal(mode.value)}: {mode.rank}' for mode in Mode)}}}"
 _REASON = "Forbidden"  # Status 403, as of the webhook.
 _REFERENCE = re.compile(r"\bvariables\.(\w+)")
@@ -149,46 +148,24 @@ def _policy(
     for kind in NATIVE:
         if kind != POD:
             groups.setdefault(kind[0], []).append(resource_name(kind))
-    rules = [_matched("", ["pods"], "CREATE")]
-    rules += [_matched(group, resources, "CREATE", "UPDATE") for group, resources in groups.items()]
-    outside = {"key": NAMESPACE_NAME, "operator": NOT_IN, "values": [*_SYSTEM_NAMESPACES]}
+    rules = [resource_rule("", ["pods"], "CREATE")]
+    rules += [resource_rule(group, resources, "CREATE", "UPDATE") for group, resources in groups.items()]
     spec = {
         # No server can be down here. An expression fails only for an object beyond the limits of the API server.
         "failurePolicy": "Fail",
-        "matchConstraints": {"namespaceSelector": {"matchExpressions": [outside]}, "resourceRules": rules},
-        "matchConditions": _named(conditions),
-        "variables": _named(variables),
+        "matchConstraints": match_constraints(*rules),
+        "matchConditions": named(conditions),
+        "variables": named(variables),
         "validations": validations,
     }
-    return _object("ValidatingAdmissionPolicy", f"evenspread-{mode}{suffix}", spec)
+    return api_object("ValidatingAdmissionPolicy", f"evenspread-{mode}{suffix}", spec)
 
 
 def _binding(mode: Mode, suffix: str) -> Mapping[str, object]:
     name = f"evenspread-{mode}{suffix}"
-    return _object(
+    return api_object(
         "ValidatingAdmissionPolicyBinding", name, {"policyName": name, "validationActions": [_ACTIONS[mode]]}
     )
-
-
-def _object(kind: str, name: str, spec: Mapping[str, object]) -> Mapping[str, object]:
-    metadata = {"name": name, "labels": _OBJECT_LABELS}
-    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
-
-
-def _named(expressions: Iterable[tuple[str, str]]) -> list[Mapping[str, str]]:
-    return [{"name": name, "expression": expression} for name, expression in expressions]
-
-
-def _matched(group: str, resources: list[str], *operations: str) -> Mapping[str, object]:
-    return {
-        "apiGroups": [group],
-        # With a named version, kube-controller-manager checks the types of all expressions for each kind. It takes
-        # seconds of its processor time, and finds nothing, because all fields are dynamic.
-        "apiVersions": ["*"],
-        "operations": list(operations),
-        "resources": resources,
-        "scope": "Namespaced",
-    }
 
 
 def _conditions(mode: Mode, policy: Policy) -> Iterator[tuple[str, str]]:
@@ -207,18 +184,12 @@ def _conditions(mode: Mode, policy: Policy) -> Iterator[tuple[str, str]]:
     yield "not-being-deleted", f"!has({meta}.deletionTimestamp)"
     yield (
         "not-made-by-a-controller",
-        f"!({user} in {controllers} || {own}) || !({_is_controlled(f'{owner} in {literals(pairs)}')})",
+        f"!({user} in {controllers} || {own}) || !({is_controlled(f'{owner} in {literals(pairs)}')})",
     )
     yield "no-mirror-pod", f"!({annotated} && {node})"
     if mode is Mode.WARN:
-        yield "read-by-a-person", f"!({_is_controlled('true')})"
+        yield "read-by-a-person", f"!({is_controlled('true')})"
     yield "new-or-changed", f"request.operation != 'UPDATE' || {before} != {after}"
-
-
-def _is_controlled(condition: str) -> str:
-    """Whether the object has a controller, the owner ``o``, that meets the condition."""
-    owners = "object.metadata.ownerReferences"
-    return f"has({owners}) && {owners}.exists(o, has(o.controller) && o.controller && {condition})"
 
 
 def _compared(of: str, policy: Policy) -> str:
@@ -267,7 +238,7 @@ def _variables_of_modes(policy: Policy, today: str) -> Variables:
     return (
         ("title", 'variables.kind + " " + request.namespace + "/" + variables.object.metadata.name'),
         ("exempted", f"{texts}.map(t, t.split(',').map(r, r.trim())).map(l, l.join(',')).join(',').split(',')"),
-        ("namespaceLabels", "has(namespaceObject.metadata.labels) ? namespaceObject.metadata.labels : {}"),
+        NAMESPACE_LABELS,
         ("label", f"{known} ? {_RANKS}[{label}] : -1"),
         ("ceiling", f"[{listed}].filter(c, c >= 0)[0]"),
         *(
@@ -294,7 +265,7 @@ def _capped(policy: Policy, ceiling: Mode) -> str:
 def _matches_namespace(settings: NamespaceSettings) -> str:
     named = settings.match.names
     conditions = [] if named is None else [f"request.namespace in {literals(named)}"]
-    conditions.append(_selects(settings.match.namespace_selector, "variables.namespaceLabels"))
+    conditions.append(selects(settings.match.namespace_selector, "variables.namespaceLabels"))
     return " && ".join(filter(None, conditions)) or "true"
 
 
@@ -303,19 +274,6 @@ def _matches(match: Match) -> str:
     meta = "variables.object.metadata"
     given = (("request.namespace", match.namespace), ("variables.kind", match.kind), (f"{meta}.name", match.name))
     conditions = [f"{field} == {literal(value)}" for field, value in given if value is not None]
-    conditions.append(_selects(match.namespace_selector, "variables.namespaceLabels"))
-    conditions.append(_selects(match.selector, field_or(f"{meta}.labels", NO_FIELDS)))
+    conditions.append(selects(match.namespace_selector, "variables.namespaceLabels"))
+    conditions.append(selects(match.selector, field_or(f"{meta}.labels", NO_FIELDS)))
     return " && ".join(filter(None, conditions)) or "true"
-
-
-def _selects(selector: Selector, labels: str) -> str:
-    if selector.nothing:
-        return "false"
-    return " && ".join(_holds(each, labels) for each in selector.requirements)
-
-
-def _holds(requirement: Requirement, labels: str) -> str:
-    present = f"{literal(requirement.key)} in {labels}"
-    among = f"{present} && {labels}[{literal(requirement.key)}] in {literals(requirement.values)}"
-    by_operator = {EXISTS: f"({present})", DOES_NOT_EXIST: f"!({present})", NOT_IN: f"!({among})"}
-    return by_operator.get(requirement.operator, f"({among})")
