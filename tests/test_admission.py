@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from webhook.admission import Engine, _encode, answer
 from webhook.admission_request import ReviewError, decode_review
 from webhook.core.api.version import RECORDED
+from webhook.core.budget import Budget
 from webhook.core.policy.policy import Mode
 from webhook.core.review.decision import AdmissionRequest, Decision
 
@@ -326,6 +327,16 @@ def test_every_recorded_review_is_answered_and_only_the_broken_rollout_denied():
 
 
 LOSS = "zone-loss-strands-pods"
+
+
+@pytest.mark.parametrize(
+    ("policies_warn", "rules"),
+    [(False, set()), (True, {"selector-empty", "match-label-key-absent", "match-label-key-wrong-kind"})],
+    ids=["the webhook warns", "policies warn"],
+)
+def test_the_engine_leaves_warnings_to_policies(policies_warn, rules):
+    engine = Engine(policy=PLAIN, version=RECORDED, policies_warn=policies_warn)
+    assert engine.context("2026-11-28", "", Budget()).warned_by_policies == rules
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from webhook.admission_request import API_VERSION, KIND
+from webhook.core.admission_policies.installed import warned_by_policies
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.budget import Budget, OutOfTimeError, Reason, time_limit
 from webhook.core.cached_property import cached_property
@@ -69,6 +70,7 @@ class Engine(Struct, frozen=True, kw_only=True, dict=True):
         age: Returns the seconds since the index was last known to be current.
         scanned: Whether the controller scans the cluster. The scan's reports then contain the findings of audit-only
             rules.
+        policies_warn: Whether admission policies of the chart warn of findings about the object alone.
     """
 
     policy: Policy
@@ -76,10 +78,15 @@ class Engine(Struct, frozen=True, kw_only=True, dict=True):
     index: ReadOnlyIndex | None = None
     age: Callable[[], float] = lambda: 0.0
     scanned: bool = False
+    policies_warn: bool = False
 
     @cached_property
     def _skipped_rules(self) -> frozenset[str]:
         return skipped_rules(self.policy, scanned=self.scanned)
+
+    @cached_property
+    def _warned_by_policies(self) -> frozenset[str]:
+        return warned_by_policies(self.policy, self.version) if self.policies_warn else frozenset()
 
     def context(self, today: str, now: str, budget: Budget) -> Context:
         """Return the context of a review at this moment."""
@@ -92,6 +99,7 @@ class Engine(Struct, frozen=True, kw_only=True, dict=True):
             age=self.age,
             budget=budget,
             skipped_rules=self._skipped_rules,
+            warned_by_policies=self._warned_by_policies,
         )
 
 

@@ -28,6 +28,7 @@ class Context(Struct, frozen=True, kw_only=True):
         same_file: The workloads and SpreadGroups of the object's file. None for a file with one workload.
         offline: Whether no API server sees the object now. Then evenspread gives the API server's warnings.
         skipped_rules: Ids of rules to skip.
+        warned_by_policies: Ids of rules whose warnings and audits the API server's own policies give.
         creating: False if the object exists already.
         fixes: Whether to test the fix of each finding.
     """
@@ -44,6 +45,7 @@ class Context(Struct, frozen=True, kw_only=True):
     same_file: ReadOnlyIndex | None = None
     offline: bool = False
     skipped_rules: frozenset[str] = frozenset()
+    warned_by_policies: frozenset[str] = frozenset()
     creating: bool = True
     fixes: bool = True
 

@@ -175,6 +175,36 @@ def test_an_update_is_warned_of_only_where_it_matters(change, warned):
     assert bool(decision.warnings) == warned
 
 
+DENY_EMPTY = replace(DENY, rules={"selector-empty": Mode.DENY})
+SELECTS_ALL = "zone hard 1 {}"
+
+
+@pytest.mark.parametrize(
+    ("policy", "manifest", "old", "expected"),
+    [
+        pytest.param(Policy(), web(SELECTS_ALL), None, {}, id="a warning"),
+        pytest.param(Policy(ceiling=Mode.AUDIT), web(SELECTS_ALL), None, {}, id="an audit"),
+        pytest.param(Policy(), web(WRONG), None, {"selector-not-self": "warn"}, id="a rule compiled in part"),
+        pytest.param(DENY_EMPTY, web(SELECTS_ALL), None, {"selector-empty": "deny"}, id="denials stay"),
+        pytest.param(
+            DENY_EMPTY, web(SELECTS_ALL, replicas=4), web(SELECTS_ALL), {}, id="what the old object had, which warns"
+        ),
+        pytest.param(
+            Policy(),
+            workload("Rollout", "app=web", SELECTS_ALL),
+            None,
+            {"selector-empty": "warn"},
+            id="a kind that policies do not match",
+        ),
+    ],
+)
+def test_policies_of_the_api_server_warn_instead(policy, manifest, old, expected):
+    context = Context(policy=policy, version=RECENT, today=TODAY, warned_by_policies=frozenset({"selector-empty"}))
+    decision = review(request(manifest, old), context)
+    of_selectors = {rule: mode for rule, mode in modes(decision).items() if rule.startswith("selector")}
+    assert (of_selectors, len(decision.warnings)) == (expected, list(expected.values()).count("warn"))
+
+
 @pytest.mark.parametrize(
     ("policy", "labels", "expected"),
     [

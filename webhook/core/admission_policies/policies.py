@@ -19,7 +19,10 @@ from webhook.core.admission_policies.expressions import (
     field_or,
 )
 from webhook.core.admission_policies.policy_objects import (
+    BINDING,
     NAMESPACE_LABELS,
+    NOTHING_ADDED,
+    InstalledParts,
     api_object,
     is_controlled,
     match_constraints,
@@ -48,7 +51,7 @@ from webhook.core.workloads.kinds import MADE_BY, NATIVE, POD, resource_name
 
 _HEADLINE_CHARS = 256
 _MAX_ANNOTATION_CHARS = 4096  # A longer list of exemptions is ignored.
-_ACTIONS = {Mode.DENY: "Deny", Mode.WARN: "Warn", Mode.AUDIT: "Audit"}
+ACTIONS = {Mode.DENY: "Deny", Mode.WARN: "Warn", Mode.AUDIT: "Audit"}
 _RANKS = f"{{{', '.join(f'{literal(mode.value)}: {mode.rank}' for mode in Mode)}}}"
 _REASON = "Forbidden"  # Status 403, as of the webhook.
 _REFERENCE = re.compile(r"\bvariables\.(\w+)")
@@ -66,25 +69,46 @@ def admission_policies(
         today: The ISO date (UTC). Exemptions that expired before this day are left out.
         suffix: The end of all names. Files of the API server need `STATIC_SUFFIX`.
     """
+    for mode, action in ACTIONS.items():
+        name = f"evenspread-{mode}{suffix}"
+        yield compiled_policy(mode, policy, version, today, name=name)
+        yield api_object(BINDING, name, {"policyName": name, "validationActions": [action]})
+
+
+def compiled_policy(  # noqa: PLR0913 each differs between objects
+    mode: Mode,
+    policy: Policy,
+    version: KubernetesVersion,
+    today: str,
+    *,
+    name: str,
+    added: InstalledParts = NOTHING_ADDED,
+) -> Mapping[str, object]:
+    """Return the ValidatingAdmissionPolicy of a mode, with every default of the API written out.
+
+    Args:
+        mode: The mode: deny, warn or audit.
+        policy: The policy.
+        version: The release of the API server.
+        today: The ISO date (UTC).
+        name: The name of the object.
+        added: The differences between an installation and the output of `evenspread compile`.
+    """
     variables, rules = static_rules(policy, version)
     highest = max((each.rank for each in _ceilings(policy)), default=0)
-    for mode in _ACTIONS:
-        validations = [
-            _validation(rule, mode, policy)
-            for rule in rules
-            if _configured(rule, policy).rank >= mode.rank and mode.rank <= highest
-        ]
-        if not validations:
-            # An object that does nothing: `kubectl apply` replaces an older policy by it.
-            yield _policy(mode, (), [{"expression": "true"}], [("no-rule-has-this-mode", "false")], suffix)
-            yield _binding(mode, suffix)
-            continue
-        if mode is Mode.DENY and policy.too_large == TooLarge.DENY:
-            denies = f"variables.ceiling == {mode.rank} && {IS_TOO_LARGE}"
-            validations.insert(0, {"expression": f"!({denies})", "message": _TOO_LARGE, "reason": _REASON})
-        needed = _needed((*variables, *_variables_of_modes(policy, today)), validations)
-        yield _policy(mode, needed, validations, _conditions(mode, policy), suffix)
-        yield _binding(mode, suffix)
+    validations = [
+        _validation(rule, mode, policy)
+        for rule in rules
+        if rule.rule.id not in added.without and _configured(rule, policy).rank >= mode.rank and mode.rank <= highest
+    ]
+    if not validations:
+        # An object that does nothing: `kubectl apply` replaces an older policy by it.
+        return _policy(name, (), [{"expression": "true"}], [("no-rule-has-this-mode", "false")], added)
+    if mode is Mode.DENY and policy.too_large == TooLarge.DENY:
+        denies = f"variables.ceiling == {mode.rank} && {IS_TOO_LARGE}"
+        validations.insert(0, {"expression": f"!({denies})", "message": _TOO_LARGE, "reason": _REASON})
+    needed = _needed((*variables, *_variables_of_modes(policy, today)), validations)
+    return _policy(name, needed, validations, _conditions(mode, policy), added)
 
 
 def _ceilings(policy: Policy) -> Iterable[Mode]:
@@ -142,7 +166,11 @@ def _needed(variables: Variables, validations: Iterable[Mapping[str, str]]) -> V
 
 
 def _policy(
-    mode: Mode, variables: Variables, validations: object, conditions: Iterable[tuple[str, str]], suffix: str
+    name: str,
+    variables: Variables,
+    validations: object,
+    conditions: Iterable[tuple[str, str]],
+    added: InstalledParts,
 ) -> Mapping[str, object]:
     groups: dict[str, list[str]] = {}
     for kind in NATIVE:
@@ -151,21 +179,13 @@ def _policy(
     rules = [resource_rule("", ["pods"], "CREATE")]
     rules += [resource_rule(group, resources, "CREATE", "UPDATE") for group, resources in groups.items()]
     spec = {
-        # No server can be down here. An expression fails only for an object beyond the limits of the API server.
-        "failurePolicy": "Fail",
+        "failurePolicy": added.failure_policy,
         "matchConstraints": match_constraints(*rules),
-        "matchConditions": named(conditions),
-        "variables": named(variables),
+        "matchConditions": named((*conditions, *added.conditions)),
+        **({"variables": named(variables)} if variables else {}),
         "validations": validations,
     }
-    return api_object("ValidatingAdmissionPolicy", f"evenspread-{mode}{suffix}", spec)
-
-
-def _binding(mode: Mode, suffix: str) -> Mapping[str, object]:
-    name = f"evenspread-{mode}{suffix}"
-    return api_object(
-        "ValidatingAdmissionPolicyBinding", name, {"policyName": name, "validationActions": [_ACTIONS[mode]]}
-    )
+    return api_object("ValidatingAdmissionPolicy", name, spec, owners=added.owners)
 
 
 def _conditions(mode: Mode, policy: Policy) -> Iterator[tuple[str, str]]:

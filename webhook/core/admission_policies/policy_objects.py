@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 
+from msgspec import Struct
+
 from webhook.core.admission_policies.cel import literal, literals
 from webhook.core.api.requirements import Requirement
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import DOES_NOT_EXIST, EXISTS, NOT_IN
 from webhook.core.api.well_known import APP_COMPONENT, APP_NAME, NAMESPACE_NAME
 
+GROUP = "admissionregistration.k8s.io"
+BINDING = "ValidatingAdmissionPolicyBinding"
 STATIC_SUFFIX = ".static.k8s.io"
 """The end of names in a directory of static manifests. Source: k8s.io/apiserver pkg/admission/plugin/manifest."""
 NAMESPACE_LABELS = ("namespaceLabels", "has(namespaceObject.metadata.labels) ? namespaceObject.metadata.labels : {}")
@@ -16,10 +20,34 @@ _SYSTEM_NAMESPACES = ("kube-system", "kube-public", "kube-node-lease")
 _OBJECT_LABELS = {APP_NAME: "evenspread", APP_COMPONENT: "admission-policies"}
 
 
-def api_object(kind: str, name: str, spec: Mapping[str, object], api: str = "v1") -> Mapping[str, object]:
+class InstalledParts(Struct, frozen=True, kw_only=True):
+    """The differences between a policy of the chart and the output of `evenspread compile`.
+
+    Attributes:
+        without: Ids of rules to leave out.
+        conditions: Further conditions: names and expressions.
+        failure_policy: What the API server does if a condition fails for an object.
+        owners: The ownerReferences.
+    """
+
+    without: frozenset[str] = frozenset()
+    conditions: tuple[tuple[str, str], ...] = ()
+    # No server can be down here. An expression of ours fails only for an object beyond the limits of the API server.
+    failure_policy: str = "Fail"
+    owners: tuple[Mapping[str, str], ...] = ()
+
+
+NOTHING_ADDED = InstalledParts()
+
+
+def api_object(
+    kind: str, name: str, spec: Mapping[str, object], api: str = "v1", owners: Iterable[Mapping[str, str]] = ()
+) -> Mapping[str, object]:
     """Return an object of the API group of admission policies, in this version."""
-    metadata = {"name": name, "labels": _OBJECT_LABELS}
-    return {"apiVersion": f"admissionregistration.k8s.io/{api}", "kind": kind, "metadata": metadata, "spec": spec}
+    metadata: dict[str, object] = {"name": name, "labels": _OBJECT_LABELS}
+    if owners:
+        metadata["ownerReferences"] = [*owners]
+    return {"apiVersion": f"{GROUP}/{api}", "kind": kind, "metadata": metadata, "spec": spec}
 
 
 def named(expressions: Iterable[tuple[str, str]]) -> list[Mapping[str, str]]:
@@ -29,7 +57,12 @@ def named(expressions: Iterable[tuple[str, str]]) -> list[Mapping[str, str]]:
 def match_constraints(*rules: Mapping[str, object]) -> Mapping[str, object]:
     """Match these rules outside of Kubernetes' own namespaces."""
     outside = {"key": NAMESPACE_NAME, "operator": NOT_IN, "values": [*_SYSTEM_NAMESPACES]}
-    return {"namespaceSelector": {"matchExpressions": [outside]}, "resourceRules": [*rules]}
+    return {
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {"matchExpressions": [outside]},
+        "objectSelector": {},
+        "resourceRules": [*rules],
+    }
 
 
 def resource_rule(group: str, resources: list[str], *operations: str) -> Mapping[str, object]:

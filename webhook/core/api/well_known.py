@@ -164,4 +164,6 @@ SCALE_IN_ANNOTATION = "evenspread.io/scale-in"
 LEFT_OUT_ANNOTATION = "evenspread.io/results-left-out"
 # On evenspread's webhook configuration: rules in JSON. The controller adds them once replicas answer.
 RULES_ANNOTATION = "evenspread.io/rules"
+# On a ValidatingAdmissionPolicyBinding of the chart: settings in JSON (webhook/core/admission_policies/installed.py).
+POLICIES_ANNOTATION = "evenspread.io/admission-policies"
 EVENT_CONTROLLER = "evenspread.io/controller"

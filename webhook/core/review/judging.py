@@ -112,6 +112,16 @@ def drop_undenied_unanswered(judged: Iterable[JudgedFinding]) -> tuple[JudgedFin
     return tuple(each for each in judged if each.mode is Mode.DENY or each.finding.key not in {SIZE_KEY, FAULT_KEY})
 
 
+def drop_warned_by_policies(judged: Iterable[JudgedFinding], context: Context) -> tuple[JudgedFinding, ...]:
+    """Drop each finding below deny whose rule the API server's own policies evaluate.
+
+    Denials stay: they hold while the policies are missing.
+    """
+    return tuple(
+        each for each in judged if each.mode is Mode.DENY or each.finding.rule not in context.warned_by_policies
+    )
+
+
 def cap_on_pods(judged: JudgedFinding) -> JudgedFinding:
     """Limit a finding's mode to the rule's highest mode for pods.
 

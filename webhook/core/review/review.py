@@ -33,6 +33,7 @@ from webhook.core.review.judging import (
     JudgedFinding,
     cap_on_pods,
     drop_undenied_unanswered,
+    drop_warned_by_policies,
     excuse_old_findings,
     judge,
     target_of,
@@ -47,7 +48,7 @@ from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_evaluation import noted, with_tried_fixes
 from webhook.core.text import one_line
 from webhook.core.workloads.kind_fields import constraint_paths
-from webhook.core.workloads.kinds import group_kind
+from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_kind
 from webhook.core.workloads.reading import parse_object, read_meta
 from webhook.core.workloads.workload import Workload
 
@@ -82,10 +83,17 @@ def review(request: AdmissionRequest, context: Context, *, waited: bool = True) 
             namespace=write.namespace,
             creating=write.operation == "CREATE",
             fixes=False,
+            warned_by_policies=_warned_by_policies(request, context),
         )
         return _with_load_warning(_reviewed(write, given, here, waited=waited), here)
     except Exception as error:  # noqa: BLE001 an exception that the author can cause must not let the object pass
         return _failed(request, context, error)
+
+
+def _warned_by_policies(request: AdmissionRequest, context: Context) -> frozenset[str]:
+    """Return the rules of the API server's own policies. Policies match only built-in kinds: no scales or revisions."""
+    kind = group_kind(request.api_version, request.kind)
+    return context.warned_by_policies if kind in BUILT_IN_KINDS else frozenset()
 
 
 def _with_load_warning(decision: Decision, here: Context) -> Decision:
@@ -184,6 +192,7 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Context, *, wa
         excuse = unchanged or _had_time(before, old, given, here)
         had = judged if old is new else _by_policy(request, here, old, _meta_of(old))
         judged = excuse_old_findings(judged, old, had, excuse_unjudged=excuse, unchanged=unchanged)
+    judged = drop_warned_by_policies(judged, here)
     new, judged = _with_fixes(new, drop_undenied_unanswered(judged), here)
     return _decide(request, here.policy, new, judged, warns=_has_reader(new, old))
 

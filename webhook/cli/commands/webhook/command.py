@@ -58,6 +58,7 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     drain_seconds: float
     log_level: str | None
     leave_audit_to_scan: bool
+    leave_warnings_to_policies: bool
     example: bool
     kubeconfig: str | None
     context: str | None
@@ -119,6 +120,11 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     "--leave-audit-to-scan",
     is_flag=True,
     help="Skip audit-only rules. Use it with a controller that scans the same cluster.",
+)
+@option(
+    "--leave-warnings-to-policies",
+    is_flag=True,
+    help="Only deny, if an admission policy has the whole rule. Use it with --admission-policies of the controller.",
 )
 @click.option(
     "--example",
@@ -236,7 +242,12 @@ def _engine(options: WebhookOptions, policy: Policy) -> tuple[Engine, Feed | Non
     a kubeconfig outside a pod, and the engine then has no index.
     """
     file, asked = options.snapshot or (str(example.CLUSTER) if options.example else None), options.kube_version
-    engine = Engine(policy=policy, version=asked or RECORDED, scanned=options.leave_audit_to_scan)
+    engine = Engine(
+        policy=policy,
+        version=asked or RECORDED,
+        scanned=options.leave_audit_to_scan,
+        policies_warn=options.leave_warnings_to_policies,
+    )
     if file is not None:
         from webhook.cli.cluster_source import read_snapshot  # noqa: PLC0415 only with a snapshot
 
