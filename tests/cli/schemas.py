@@ -13,7 +13,7 @@ from webhook.answers.audited import FindingEntry, HiddenEntry, SkippedRule, Stat
 from webhook.answers.explained import Explained
 from webhook.answers.fleet import FleetCluster, FleetWorkload, UnreadCluster
 from webhook.answers.planned import PlanDocument
-from webhook.answers.repaired import RepairedWorkload
+from webhook.answers.repaired import CausedSkew, RepairedWorkload
 from webhook.answers.scanned import NamedWorkload, WorkloadDocument, WorkloadList
 from webhook.answers.simulated import Simulated
 from webhook.console import shown
@@ -23,7 +23,7 @@ from webhook.core.scan.scan_results import PublishedSkew
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = {"explain": Explained, "simulate": Simulated, "plan": PlanDocument, "skewFix": RepairedWorkload}
-SKEW = (NamedWorkload, PublishedSkew)
+SKEW = (NamedWorkload, PublishedSkew, CausedSkew)
 CHECK = (FindingEntry, HiddenEntry, SkippedRule)
 AUDIT = (FindingEntry, SkippedRule, *StateEntry.__args__, FleetCluster, UnreadCluster, FleetWorkload)
 OF_CONSOLE = {"overview": Overview, "workloads": WorkloadList, "workload": WorkloadDocument, "whatIf": Simulated}

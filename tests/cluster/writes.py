@@ -147,7 +147,7 @@ class Writes(http.server.BaseHTTPRequestHandler):
             self.json(200, made)
 
     def get_some(self, at, query):
-        """Answer with a page of the objects of a namespace that have these labels; a token is where the next begins."""
+        """Answer with a page of a namespace's objects with these labels, or this reason. A token is an offset."""
         if at.resource == "configmaps" and at.resource in self.server.api.forbidden:
             self.status(403, f'{at.resource} is forbidden: User "u" cannot list resource "{at.resource}"')
             return
@@ -155,7 +155,10 @@ class Writes(http.server.BaseHTTPRequestHandler):
         with self.server.api.lock:
             known = self.server.api.objects[at.resource].items()
             items = [one for (namespace, _), one in known if namespace == at.namespace]
-            items = [one for one in items if wanted <= set((one["metadata"].get("labels") or {}).items())]
+            if "fieldSelector" in query:
+                items = [one for one in items if query["fieldSelector"] == f"reason={one['reason']}"]
+            else:
+                items = [one for one in items if wanted <= set((one["metadata"].get("labels") or {}).items())]
         begin = int(query.get("continue", 0))
         end = begin + int(query.get("limit", len(items)))
         meta = {"continue": str(end)} if end < len(items) else {}

@@ -1,7 +1,7 @@
 """The answer of ``evenspread explain``, and its document: why a pod has no node."""
 
-from collections.abc import Mapping
-from itertools import zip_longest
+from collections.abc import Mapping, Sequence
+from itertools import starmap, zip_longest
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -12,6 +12,7 @@ from webhook.core.explain.cause_text import not_evaluated_lines, relief_text
 from webhook.core.explain.edit_target import EditTarget, json_patch, patch_command
 from webhook.core.explain.explanation import Balance, Explanation
 from webhook.core.index import node_sets
+from webhook.core.pods_to_remove.past_scale_ins import PastScaleIn
 from webhook.core.scheduler.plugins.status import OK
 from webhook.core.scheduler.verdict import Cause, Verdict
 from webhook.core.text import one_line
@@ -28,6 +29,7 @@ class AnsweredQuestion(Struct, frozen=True):
         options: The kubectl options that select the live cluster. Printed commands contain them.
         replicas: For each fix, how many pods of the workload then fit. An entry is None if unknown. Empty if not
             computed.
+        causes: For each constraint, the cause of a skew above maxSkew. None if unknown, or within maxSkew.
     """
 
     question: PodToExplain
@@ -35,6 +37,7 @@ class AnsweredQuestion(Struct, frozen=True):
     missing: tuple[str, ...] = ()
     options: str = ""
     replicas: tuple[PlacedReplicas | None, ...] = ()
+    causes: Sequence[PastScaleIn | None] = ()
 
     @property
     def not_evaluated(self) -> tuple[str, ...]:
@@ -69,6 +72,7 @@ class _ConstraintState(Document, frozen=True):
     Attributes:
         meant: The label key probably meant, if no node has the topologyKey.
         foreign: The number of counted pods of other workloads.
+        left_by_scale_in: Why it is above maxSkew. Absent if no event proves it.
     """
 
     topology_key: str
@@ -81,6 +85,7 @@ class _ConstraintState(Document, frozen=True):
     meant: str | None
     counted: int
     foreign: int | None
+    left_by_scale_in: PastScaleIn | UnsetType = UNSET
 
 
 class _PodName(Document, frozen=True):
@@ -180,7 +185,7 @@ def explained(answer: AnsweredQuestion, pods: tuple[str, ...] | UnsetType = UNSE
         message=question.settled or explanation.verdict.sentence,
         cause=None if question.settled else explanation.cause,
         nodes=_nodes(explanation.verdict),
-        constraints=tuple(map(_constraint, explanation.balances)),
+        constraints=tuple(starmap(_constraint, zip_longest(explanation.balances, answer.causes))),
         not_evaluated=answer.not_evaluated,
         title=question.title,
         pod=_PodName(namespace=meta.namespace, name=meta.name, exists=question.exists),
@@ -226,7 +231,7 @@ def _nodes(verdict: Verdict) -> dict[str, _RejectingNode]:
     return dict(sorted(statuses.items()))
 
 
-def _constraint(balance: Balance) -> _ConstraintState:
+def _constraint(balance: Balance, cause: PastScaleIn | None) -> _ConstraintState:
     domains, counted = balance.domains, balance.counted
     return _ConstraintState(
         topology_key=domains.constraint.topology_key,
@@ -239,4 +244,5 @@ def _constraint(balance: Balance) -> _ConstraintState:
         meant=balance.meant,
         counted=sum(domains.match_num.values()),
         foreign=None if counted is None else counted.foreign,
+        left_by_scale_in=cause or UNSET,
     )

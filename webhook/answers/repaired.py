@@ -1,13 +1,14 @@
-"""The document of ``evenspread skew --fix``."""
+"""The documents of ``evenspread skew``: the cause of a skew, and its repair."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from webhook.answers.document import Document
 from webhook.answers.scanned import NamedWorkload
 from webhook.core.pods_to_remove.eviction_search import Eviction, NoPlan, RepairPlan
+from webhook.core.pods_to_remove.past_scale_ins import PastScaleIn
 from webhook.core.what_if.run import DEPENDS_ON_TIMING
 
 REASONS: Mapping[NoPlan, str] = {
@@ -22,6 +23,12 @@ REASONS: Mapping[NoPlan, str] = {
     NoPlan.UNSETTLED: "its running pods differ from its replicas: wait, or see evenspread explain --pending",
     NoPlan.VOLUMES: "its pods keep their volumes, which can bind them to nodes",
 }
+
+
+class CausedSkew(Document, frozen=True):
+    """Why a constraint is above maxSkew: a scale-in, from and to a number of pods. Absent if no event proves it."""
+
+    left_by_scale_in: PastScaleIn | UnsetType = UNSET
 
 
 class _EvictionStep(Document, frozen=True, rename={"from_": "from"}):

@@ -11,11 +11,11 @@ restarts with larger pages.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from http import HTTPStatus
 from typing import Generic, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from msgspec import Raw, Struct
 
@@ -272,6 +272,20 @@ def list_labelled(server: ApiServer, path: str, selector: str) -> Iterator[RawPa
         if not page.metadata.continue_:
             return
         query["continue"] = page.metadata.continue_
+
+
+def list_events(server: ApiServer, namespace: str, reason: str, most: int) -> Sequence[Raw]:
+    """Return the namespace's events with this reason.
+
+    Raises:
+        ClusterError: The API server refuses, does not answer, or has more than ``most`` events.
+    """
+    query = urlencode({"fieldSelector": f"reason={reason}", "limit": str(most)})
+    with server.open(f"{group_path('v1')}/namespaces/{quote(namespace)}/events?{query}") as stream:
+        page = decoded(stream.body(), RawPage)
+    if page.metadata.continue_:
+        raise ClusterError(f"more than {most} events")
+    return page.items or ()
 
 
 def _count_failure(failures: int, error: ClusterError, *, lasting: bool = False) -> int:

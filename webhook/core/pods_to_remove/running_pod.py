@@ -116,10 +116,10 @@ def active_pod(fields: RemovalFields) -> RunningPod | None:
         node=spec.node_name,
         phase=status.phase,
         ready=ready,
-        ready_since=_nanoseconds(condition.last_transition_time) if ready else None,
+        ready_since=nanoseconds(condition.last_transition_time) if ready else None,
         deletion_cost=_deletion_cost((meta.annotations or {}).get(DELETION_COST_ANNOTATION, "")),
         restarts=(_most_restarts(status.container_statuses or ()), _most_restarts(sidecar_statuses)),
-        created=_nanoseconds(meta.creation_timestamp),
+        created=nanoseconds(meta.creation_timestamp),
         ordinal=ordinal if ordinal is None or ordinal <= _MAX_INT32 else None,
         labels=meta.labels or {},
     )
@@ -129,7 +129,7 @@ def _most_restarts(statuses: Iterable[_ContainerStatus]) -> int:
     return max((0, *(status.restart_count for status in statuses)))
 
 
-def _nanoseconds(time: datetime | None) -> int | None:
+def nanoseconds(time: datetime | None) -> int | None:
     """Convert to nanoseconds since 1970. None for Go's zero time, the first second of year 1, written as null."""
     if time is not None and time.tzinfo is None:
         time = time.replace(tzinfo=UTC)  # The API server refuses a time without zone, but files can have one.

@@ -20,6 +20,7 @@ from webhook.cli.output.color import has_color
 from webhook.cli.output.layout import joined_pages
 from webhook.cli.output.long_runs import collect_rarely
 from webhook.cli.output.terminal import one_or_all, print_faults, print_results, print_values
+from webhook.cli.scale_in_events import ScaleInEvents
 from webhook.cli.target import NamedObject, find_object, read_target
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
@@ -88,7 +89,8 @@ def explain(  # noqa: PLR0913 one parameter an option
     if named is not None:
         named = replace(named, namespace=within.namespace or DEFAULT_NAMESPACE)
         questions = [*_cluster_questions(named, known, within, guessed=not frame.namespace)]
-    answers = [_answer(question, known, within, options) for question in questions]
+    events = ScaleInEvents(known)
+    answers = [_answer(question, known, events, within, options) for question in questions]
     if output == "text":
         print_results(joined_pages(answers, partial(render_page, color=has_color(sys.stdout))))
     elif answers:
@@ -111,10 +113,13 @@ def _check_usage(words: Sequence[str], *, all_pending: bool, all_namespaces: boo
         raise click.UsageError("-A needs --pending")
 
 
-def _answer(question: PodToExplain, known: ClusterSource, within: Context, options: str) -> AnsweredQuestion:
+def _answer(
+    question: PodToExplain, known: ClusterSource, events: ScaleInEvents, within: Context, options: str
+) -> AnsweredQuestion:
     explanation = explain_pod(problem_of(question.pod, within), within.cluster)
     replicas = replicas_after(explanation.fixes, question.pod, question.maker, within)
-    return AnsweredQuestion(question, explanation, known.missing, options, replicas)
+    causes = events.causes(question.maker, question.pod.meta.namespace, explanation.balances)
+    return AnsweredQuestion(question, explanation, known.missing, options, replicas, causes)
 
 
 def _file_questions(files: Sequence[str], known: ClusterSource, within: Context) -> tuple[list[PodToExplain], bool]:

@@ -23,6 +23,7 @@ from webhook.core.explain.cause_text import (
 from webhook.core.explain.explanation import Balance, Explanation, closed_node_text, rejections
 from webhook.core.explain.obstacles import grouped
 from webhook.core.explain.reliefs import shortages
+from webhook.core.pods_to_remove.past_scale_ins import PastScaleIn
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.status import Code, Status
 from webhook.core.scheduler.problem import may_preempt
@@ -57,9 +58,9 @@ def render(answer: AnsweredQuestion, *, color: bool) -> Iterator[str]:
     yield from _headline(answer, paint)
     for note in (*question.notes, *([PREEMPTION] if _may_preempt(explanation) else [])):
         yield from wrapped(f"note: {note}", paint, YELLOW)
-    for balance in explanation.balances:
+    for balance, cause in zip_longest(explanation.balances, answer.causes):
         yield "\n"
-        yield from _constraint(balance, explanation, question, paint)
+        yield from _constraint(balance, explanation, question, paint, cause)
     yield "\n"
     yield from _nodes(explanation, paint)
     fixes = [*_fixes(answer, paint)] if explanation.cause is not None else []
@@ -103,7 +104,9 @@ def _headline(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
         yield from wrapped(line, paint)
 
 
-def _constraint(balance: Balance, explanation: Explanation, question: PodToExplain, paint: Paint) -> Iterator[str]:
+def _constraint(
+    balance: Balance, explanation: Explanation, question: PodToExplain, paint: Paint, cause: PastScaleIn | None
+) -> Iterator[str]:
     parsed = balance.domains.constraint
     kind = "DoNotSchedule" if balance.hard else "ScheduleAnyway"
     where = "one of the cluster's defaults"
@@ -116,6 +119,8 @@ def _constraint(balance: Balance, explanation: Explanation, question: PodToExpla
     yield f"  counts {one_line(counted, 70) or ('nothing: no selector' if parsed.selector.nothing else 'every pod')}\n"
     if others := counted_pods_text(balance):
         yield from wrapped(f"  {others}", paint, YELLOW)
+    if cause is not None:
+        yield from wrapped(f"  above maxSkew: {cause.text}", paint, YELLOW)
     counts = balance.domains.counts
     if not counts:
         missing = not balance.domains.column.present

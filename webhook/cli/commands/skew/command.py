@@ -5,12 +5,13 @@ import time
 from collections.abc import Iterator, Sequence
 
 import click
-from msgspec import Struct, structs, to_builtins
+from msgspec import UNSET, Struct, structs, to_builtins
 
+from webhook.answers.repaired import CausedSkew
 from webhook.answers.scanned import NamedWorkload, skew_document
 from webhook.cli.commands.skew.fix import documents, is_budget, repairs
 from webhook.cli.commands.skew.fix import page as fix_page
-from webhook.cli.commands.skew.workloads import ScannedCluster, read_objects
+from webhook.cli.commands.skew.workloads import ScannedCluster, ScannedObject, read_objects
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import ClusterSelection
@@ -19,10 +20,15 @@ from webhook.cli.output.color import BOLD, GREEN, RED, YELLOW, Paint, has_color
 from webhook.cli.output.layout import table_lines
 from webhook.cli.output.long_runs import collect_rarely
 from webhook.cli.output.terminal import Json, print_results, print_values
+from webhook.cli.scale_in_events import ScaleInEvents
 from webhook.cli.target import NamedObject, parse_object
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
+from webhook.core.explain.explanation import balances_of
+from webhook.core.pods_to_remove.past_scale_ins import PastScaleIn
 from webhook.core.scan.actual_skew import domain_text, workload_skews
+from webhook.core.scan.scan_context import ScanContext, next_pods
 from webhook.core.scan.scan_results import ActualSkew, Origin
+from webhook.core.scheduler.cycle import Cycle
 from webhook.core.text import one_line, plural
 from webhook.snapshot.load import Item
 
@@ -33,10 +39,11 @@ _EVERY_SECONDS = 10
 
 
 class _WorkloadSkew(Struct, frozen=True, kw_only=True):
-    """The skew of a workload's constraint."""
+    """The skew of a workload's constraint, and the scale-in that left it above maxSkew, if known."""
 
     workload: NamedWorkload
     skew: ActualSkew
+    cause: PastScaleIn | None
 
 
 @click.command(
@@ -133,14 +140,22 @@ def _no_more(_item: Item) -> bool:
 
 def _skews_of(cluster: ScannedCluster) -> list[_WorkloadSkew]:
     """Return the skews of the workloads, those above maxSkew first."""
-    skews = [
-        _WorkloadSkew(workload=scanned.named, skew=skew)
-        for scanned in cluster.objects
-        for skew in workload_skews(scanned.workload, cluster.within, stand_in=scanned.stand_in)
-    ]
+    events = ScaleInEvents(cluster.known)
+    skews = [row for scanned in cluster.objects for row in _rows(scanned, cluster.within, events)]
     return sorted(
         skews, key=lambda skew: (not skew.skew.above, skew.workload.namespace, skew.workload.kind, skew.workload.name)
     )
+
+
+def _rows(scanned: ScannedObject, within: ScanContext, events: ScaleInEvents) -> Iterator[_WorkloadSkew]:
+    skews = [*workload_skews(scanned.workload, within, stand_in=scanned.stand_in)]
+    causes: Sequence[PastScaleIn | None] = [None] * len(skews)
+    if any(skew.above for skew in skews):
+        pods = next_pods(scanned.workload, within)
+        balances = [balance for pod in pods for balance in balances_of(Cycle(pod.problem), soft_defaults=True)]
+        causes = events.causes(scanned.workload, scanned.named.namespace, balances)
+    for skew, cause in zip(skews, causes, strict=True):
+        yield _WorkloadSkew(workload=scanned.named, skew=skew, cause=cause)
 
 
 def _is_broken(workload: _WorkloadSkew) -> bool:
@@ -179,9 +194,10 @@ def _row(row: _WorkloadSkew) -> tuple[str, ...]:
         "?" if skew.skew is None else f"{skew.skew}{'!' if skew.above else ''}",
         skew.when_unsatisfiable,
         _FROM[skew.origin],
-        domain_text(skew),
+        "; ".join([domain_text(skew), *([row.cause.text] if row.cause else [])]),
     )
 
 
 def _document(row: _WorkloadSkew) -> Json:
-    return {**to_builtins(row.workload), **to_builtins(skew_document(row.skew))}
+    parts = row.workload, skew_document(row.skew), CausedSkew(left_by_scale_in=row.cause or UNSET)
+    return {name: value for part in parts for name, value in to_builtins(part).items()}
