@@ -7,6 +7,7 @@ maxSkew.
 import collections
 import os
 import subprocess
+import time
 
 import pytest
 from e2e.objects import HOST, constraint, path, workload
@@ -44,11 +45,12 @@ def disrupt(plane, namespace, most):
     eventually(lambda: plane.api.request("GET", f"{where}/web").get("status", {}).get("observedGeneration"))
 
 
-def scale_in(plane, namespace, kept, *constraints):
-    """Leave these pods in each zone, by deletion costs."""
+def scale_in(plane, namespace, kept, *constraints, pause=0.0):
+    """Leave these pods in each zone, by deletion costs. ``pause`` is the time between creation and scale-in."""
     api, zones, left = plane.api, zones_of(plane.api), collections.Counter(kept)
     api.request("POST", path("Deployment", namespace), workload("Deployment", "web", *constraints, replicas=MOST))
     pods = eventually(lambda: len(found := running(api, namespace)) == MOST and found, 60, 0.1)
+    time.sleep(pause)
     for pod in pods.values():
         left[zones[pod.node]] -= 1
         if left[zones[pod.node]] < 0:
