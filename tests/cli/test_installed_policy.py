@@ -99,6 +99,14 @@ class TestEachCommand:
         _, out, err = ask(*arguments, "--config", "own.yaml")
         assert ([each["mode"] for each in json.loads(out)], err) == (["audit"], "")
 
+    def test_compile(self, install, ask):
+        install("ceiling: 'off'\n")
+        _, out, err = ask("compile")
+        assert (out.count("no-rule-has-this-mode"), err) == (3, USED + "\n")
+        Path("own.yaml").write_text(HEAD)
+        _, out, err = ask("compile", "--config", "own.yaml")
+        assert (out.count("no-rule-has-this-mode"), err) == (0, "")
+
     def test_skew(self, api, install, ask):
         install(INJECT)
         api.put("deployments", "web", "default", spec=deployment())

@@ -1,4 +1,5 @@
 import yaml
+from cluster.api import FakeApi
 
 
 def test_objects_for_kubectl(run):
@@ -28,3 +29,16 @@ def test_what_is_compiled(run):
     lines = run("compile", "--no-config", "--explain", "--kube-version", "1.33")[1].splitlines()
     assert "selector-empty                   all" in lines
     assert "pods-refused                     none  not in this release of Kubernetes" in lines
+
+
+def test_the_release_of_a_cluster(run, tmp_path):
+    with FakeApi(tls=False) as api:
+        api.strike("any", lambda handler, _: handler.json(200, {"gitVersion": "v1.33.4"}) or True, times=9)
+        arguments = ("compile", "--no-config", "--kubeconfig", api.kubeconfig(tmp_path), "--explain")
+        assert "pods-refused                     none  not in this" in run(*arguments)[1]
+        assert "pods-refused                     part" in run(*arguments, "--kube-version", "1.37")[1]
+
+
+def test_a_snapshot_has_nothing_to_compile(run):
+    code, _, err = run("compile", "--snapshot", "x")
+    assert (code, "compile reads no snapshot" in err) == (2, True)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import click
 
 from webhook.cli.frame import today
-from webhook.cli.options import kube_version_option, policy_option
+from webhook.cli.live_cluster import ClusterSelection, open_cluster
+from webhook.cli.options import cluster_options, kube_version_option, policy_option
 from webhook.cli.output.color import BOLD, Paint, has_color
 from webhook.cli.output.terminal import print_results
 from webhook.core.admission_policies.coverage import coverage
@@ -21,7 +22,7 @@ _OBJECTS, _MANIFESTS = "vap", "manifests"
 
 @click.command(
     short_help="Compile rules into ValidatingAdmissionPolicies.",
-    epilog="Exit code: 0, or 2 for wrong usage or configuration.",
+    epilog="Exit code: 0, 2 for wrong usage or configuration, or 4 if the cluster is not reachable.",
 )
 @click.option(
     "--target",
@@ -32,9 +33,10 @@ _OBJECTS, _MANIFESTS = "vap", "manifests"
 )
 @click.option("--explain", is_flag=True, help="Print which rules are compiled, and why not the others.")
 @kube_version_option
+@cluster_options
 @policy_option
 def compile(  # noqa: A001 the name of the command
-    *, target: str, explain: bool, kube_version: KubernetesVersion | None, policy: Policy
+    *, target: str, explain: bool, kube_version: KubernetesVersion | None, selection: ClusterSelection, policy: Policy
 ) -> None:
     """Print the rules about the object alone as ValidatingAdmissionPolicies, with their bindings.
 
@@ -42,8 +44,12 @@ def compile(  # noqa: A001 the name of the command
 
     The API server evaluates them itself, without a webhook. Modes, ceilings, exemptions and messages are those of the
     policy. Print and apply them again after each change of the policy.
+
+    With --cluster, policy and Kubernetes release are those of the cluster.
     """
-    version = kube_version or RECORDED
+    if selection.snapshot is not None:
+        raise click.UsageError("compile reads no snapshot: use --cluster, or --config and --kube-version")
+    version = kube_version or (open_cluster(selection).version if selection.live else None) or RECORDED
     if explain:
         print_results(_explained(policy, version))
         return

@@ -1,64 +1,14 @@
 """Each thing that can be wrong with an installation has its line, why it matters, and a fix; nothing else has one."""
 
-import json
 from datetime import timedelta
-from urllib.parse import urlsplit
 
 import pytest
 from cli.commands.doctor import world as w
-from cluster.api import FakeApi
 
 from certs.authority import issue_leaf
 from certs.rotation import Lifetimes, secret_data, usable_authorities
 from webhook.cluster.resources import watched
 from webhook.core.policy.policy import Policy
-
-
-@pytest.fixture(name="api")
-def _api():
-    with FakeApi(tls=False) as api:
-        yield api
-
-
-@pytest.fixture(name="doctor")
-def _doctor(api, run, tmp_path):
-    """The command beside a cluster of these objects; gives the lines that are not ok."""
-
-    def doctor(world, *arguments, version="v1.37.1"):
-        def answer(handler, _):
-            url = urlsplit(handler.path)
-            role = "#controller" if url.path == w.PODS and "controller" in url.query else ""
-            found = {"/version": {"gitVersion": version}, **world}.get(url.path + role)
-            if callable(found):
-                found = found()
-            if isinstance(found, str):
-                page(handler, found)
-            elif isinstance(found, tuple) and isinstance(found[1], str):
-                page(handler, found[1], found[0])
-            elif isinstance(found, tuple):
-                handler.json(*found)
-            elif found is None:
-                handler.status(404, "not found")
-            else:
-                handler.json(200, found)
-            return True
-
-        api.faults.clear()
-        api.strike("any", answer, times=10_000)
-        code, out, err = run("doctor", "--kubeconfig", api.kubeconfig(tmp_path), "-o", "json", *arguments)
-        lines = json.loads(out)
-        assert code == any(each["state"] == "problem" for each in lines), err
-        return [each for each in lines if each["state"] != "ok"]
-
-    return doctor
-
-
-def page(handler, text, status=200):
-    body = text.encode()
-    handler.send_response(status)
-    handler.send_header("Content-Length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body)
 
 
 def test_doctor_finds_nothing_wrong_in_a_right_installation(doctor, api):
@@ -132,10 +82,11 @@ def role(**changes):
     return both(roles, put(w.BINDINGS, w.items(w.bound("reader"), w.bound("all", "evenspread-controller"))))
 
 
+POLICY_HEAD = "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n"
+
+
 def policy(text):
-    return put(
-        w.POLICY, {"data": {"policy.yaml": f"apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n{text}"}}
-    )
+    return put(w.POLICY, {"data": {"policy.yaml": POLICY_HEAD + text}})
 
 
 def own_authority(pem=None):
@@ -411,6 +362,8 @@ FORBIDDEN = (403, {"kind": "Status", "message": "no"})
     ("path", "checks"),
     [
         pytest.param(w.MUTATING, ["registration", "admission"], id="webhook configurations"),
+        pytest.param(w.COMPILED, ["admission policies"], id="admission policies"),
+        pytest.param(w.COMPILED_BINDINGS, ["admission policies"], id="bindings of admission policies"),
         pytest.param(w.DEPLOYMENT, ["version", "caBundle"], id="the Deployment"),
         pytest.param(w.DEPLOYMENTS, ["controller", "permissions"], id="the controller's Deployment"),
         pytest.param(w.SERVICE, ["endpoints"], id="the Service"),
@@ -469,8 +422,11 @@ def test_cert_manager_is_named_where_it_issues(doctor):
     ]
 
 
+REGISTERED = (w.VALIDATING, w.MUTATING, w.COMPILED, w.COMPILED_BINDINGS)
+
+
 def test_nothing_is_installed(doctor):
-    world = {path: w.items() for path in (w.VALIDATING, w.MUTATING, "/apis/apps/v1/deployments")}
+    world = {path: w.items() for path in (*REGISTERED, "/apis/apps/v1/deployments")}
     lines = doctor(world | {w.OPEN_REPORTS: w.report_api()})
     (line,) = lines
     assert line["fix"] == "helm install evenspread charts/evenspread -n evenspread --create-namespace"

@@ -16,6 +16,8 @@ CORE, APPS = "/api/v1/namespaces/spread", "/apis/apps/v1/namespaces/spread"
 REGISTRATIONS = "/apis/admissionregistration.k8s.io/v1"
 VALIDATING = f"{REGISTRATIONS}/validatingwebhookconfigurations"
 MUTATING = f"{REGISTRATIONS}/mutatingwebhookconfigurations"
+COMPILED = f"{REGISTRATIONS}/validatingadmissionpolicies"
+COMPILED_BINDINGS = f"{REGISTRATIONS}/validatingadmissionpolicybindings"
 DEPLOYMENT, DEPLOYMENTS = f"{APPS}/deployments/{NAME}", f"{APPS}/deployments"
 SERVICE = f"{CORE}/services/{NAME}"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/spread/endpointslices"
@@ -140,6 +142,8 @@ _RIGHT = {
         {"metadata": {"name": "other"}}, {"metadata": {"name": "evenspread"}, "webhooks": [registered()]}
     ),
     MUTATING: items(),
+    COMPILED: items(),
+    COMPILED_BINDINGS: items(),
     OPEN_REPORTS: report_api(),
     DRY_RUN: WARNED,
     CONTROLLER_PODS: items(ready_pod("con-0")),

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from webhook.cli.commands.doctor.api_fields import at
 from webhook.cli.commands.doctor.diagnosis import Diagnosis, DiagnosisState, helm_upgrade, ok, problem, unanswered
 from webhook.cli.commands.doctor.dry_run import VALIDATE
-from webhook.cli.commands.doctor.facts import InstallationFacts, Unread, configured
+from webhook.cli.commands.doctor.facts import InstallationFacts, Unread, configured, only_policies
 from webhook.core.text import one_line
 
 # The API server's own words.
@@ -29,6 +29,7 @@ class WriteOutcome(StrEnum):
     REFUSED = "writes are refused because the webhook does not answer"
     UNREVIEWED = "writes are admitted without a review"
     UNREGISTERED = "writes are not reviewed because no webhook is registered"
+    BY_POLICIES = "writes are reviewed by admission policies, and no webhook is registered"
     UNKNOWN = "could not check whether writes are reviewed"
 
 
@@ -43,7 +44,7 @@ def write_outcome(facts: InstallationFacts) -> WriteOutcome:
     # With Fail, the API server would have refused an unanswered call.
     reviewed = dry_run.warned or _DENIED in dry_run.message or dry_run.counted or (created and policies == {"Fail"})
     if not policies and not isinstance(facts.configurations, Unread):
-        return WriteOutcome.UNREGISTERED
+        return WriteOutcome.BY_POLICIES if only_policies(facts) else WriteOutcome.UNREGISTERED
     if _FAILED in dry_run.message:
         return WriteOutcome.REFUSED
     if reviewed:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import click
+from msgspec.structs import replace
 
 from webhook.cli.commands.doctor.admission import WriteOutcome, admission, write_outcome
 from webhook.cli.commands.doctor.certificates import certificates
@@ -11,15 +12,18 @@ from webhook.cli.commands.doctor.controller import controller, health
 from webhook.cli.commands.doctor.diagnosis import Diagnosis, DiagnosisState
 from webhook.cli.commands.doctor.endpoints import endpoints
 from webhook.cli.commands.doctor.permissions import permissions
+from webhook.cli.commands.doctor.policy_drift import policy_drift
 from webhook.cli.commands.doctor.read_facts import read_facts
 from webhook.cli.commands.doctor.registration import registration
 from webhook.cli.commands.doctor.versions import policy, reports, versions
-from webhook.cli.exit_codes import Exit
+from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import today
 from webhook.cli.live_cluster import ClusterSelection, open_cluster
 from webhook.cli.options import cluster_options, output_option
 from webhook.cli.output.color import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint, has_color
 from webhook.cli.output.terminal import print_results, print_values
+from webhook.config import ConfigError, load_policy
+from webhook.core.policy.policy import Policy
 
 # In the order of the page: prerequisites first.
 _CHECKS = (
@@ -32,6 +36,7 @@ _CHECKS = (
     health,
     permissions,
     policy,
+    policy_drift,
     reports,
 )
 _COLORS = {
@@ -54,8 +59,14 @@ _COLORS = {
     default="",
     help="Namespace of the installation. Used if no webhook configuration names it.",
 )
+@click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(),
+    help="Compare ValidatingAdmissionPolicies with this SpreadPolicy.  [default: the policy of the installation]",
+)
 @output_option("text", "json", text="Format of the results.")
-def doctor(*, selection: ClusterSelection, namespace: str, output: str) -> None:
+def doctor(*, selection: ClusterSelection, namespace: str, config: str | None, output: str) -> None:
     """Check an installation: webhook configurations, certificates, endpoints, controller and policy.
 
     Each line names a check and an object. A problem comes with its reason and a command to copy. Objects that you
@@ -66,7 +77,9 @@ def doctor(*, selection: ClusterSelection, namespace: str, output: str) -> None:
     """
     if selection.snapshot is not None:
         raise click.UsageError("doctor needs a live cluster: a snapshot contains no installation. Remove --snapshot")
+    given = None if config is None else _loaded(config)
     facts = read_facts(open_cluster(selection), namespace=namespace, today=today())
+    facts = replace(facts, given_policy=given, given_file=config or "")
     diagnoses = [diagnosis for check in _CHECKS for diagnosis in check(facts)]
     if output == "json":
         print_values(diagnoses, output)
@@ -74,6 +87,13 @@ def doctor(*, selection: ClusterSelection, namespace: str, output: str) -> None:
         print_results(_render(diagnoses, write_outcome(facts), color=has_color(sys.stdout)))
     problems = any(diagnosis.state is DiagnosisState.PROBLEM for diagnosis in diagnoses)
     click.get_current_context().exit(Exit.FINDINGS if problems else Exit.FINE)
+
+
+def _loaded(config: str) -> Policy:
+    try:
+        return load_policy(config, today=today()).policy
+    except ConfigError as error:
+        raise CommandError(error.render(), Exit.USAGE) from error
 
 
 def _render(diagnoses: Sequence[Diagnosis], outcome: WriteOutcome, *, color: bool) -> Iterator[str]:

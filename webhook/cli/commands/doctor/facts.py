@@ -74,6 +74,9 @@ class InstallationFacts(Struct, frozen=True, kw_only=True):
         now: The API server's time.
         program: evenspread's release, from the version label of the webhook's Deployment.
         configurations: Webhook configurations of evenspread, with their ``kind``.
+        admission_policies: Policies and bindings with the labels of `evenspread compile`, with their ``kind``.
+        given_policy: The policy in --config, to compare the admission policies with. None without --config.
+        given_file: The value of --config.
         report_apis: Maps each report API of the API server to the verbs of its report resource. The verbs are None if
             the API lacks this resource.
         namespace: Namespace of the registered Service, else of the webhook's Deployment. Empty without both.
@@ -95,6 +98,9 @@ class InstallationFacts(Struct, frozen=True, kw_only=True):
     program: str
     configurations: Read[tuple[Object, ...]]
     report_apis: Read[Mapping[str, tuple[str, ...] | None]]
+    admission_policies: Read[tuple[Object, ...]] = ()
+    given_policy: Policy | None = None
+    given_file: str = ""
     namespace: str = ""
     service_name: str = ""
     deployment: Read[Object | None] = None
@@ -132,3 +138,8 @@ def configured(facts: InstallationFacts) -> Iterator[tuple[str, Object]]:
 def release_of(facts: InstallationFacts) -> str:
     """The name of the Helm release. Empty if unknown."""
     return str(at(facts.deployment, "metadata", "labels", APP_INSTANCE))
+
+
+def only_policies(facts: InstallationFacts) -> bool:
+    """Whether the cluster has admission policies of evenspread, but no webhook."""
+    return facts.deployment is None and bool(items(facts.admission_policies))

@@ -22,6 +22,11 @@ from webhook.report.documents import KINDS, ReportApi
 
 _REGISTRATIONS = "/apis/admissionregistration.k8s.io/v1"
 _CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+_ADMISSION_POLICIES = {
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+}
+_COMPILED = f"{APP_COMPONENT}=admission-policies"
 _WEBHOOKS = ("validate.evenspread.io", "mutate.evenspread.io", "groups.evenspread.io")
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _CERTIFICATE_NAME = "cert-manager.io/certificate-name"
@@ -50,6 +55,7 @@ def read_facts(live: LiveCluster, *, namespace: str, today: str) -> Installation
         now=reader.clock or datetime.now(UTC),
         program=at(deployment, "metadata", "labels", APP_VERSION),
         configurations=configurations,
+        admission_policies=reader.admission_policies(),
         report_apis=reader.report_apis(),
         namespace=place,
         service_name=name,
@@ -89,6 +95,16 @@ class _FactReader:
                 if any(at(webhook, "name") in _WEBHOOKS for webhook in at(configuration, "webhooks", default=()))
             )
         return tuple(configurations)
+
+    def admission_policies(self) -> Read[tuple[Object, ...]]:
+        """The objects of `evenspread compile`."""
+        objects: list[Object] = []
+        for kind, resource in _ADMISSION_POLICIES.items():
+            listed = self._list(f"{_REGISTRATIONS}/{resource}", labelSelector=_COMPILED)
+            if isinstance(listed, Unread):
+                return listed
+            objects += ({**found, "kind": kind} for found in listed)
+        return tuple(objects)
 
     def report_apis(self) -> Read[Mapping[str, tuple[str, ...] | None]]:
         """The verbs of each report API, as in `InstallationFacts`."""

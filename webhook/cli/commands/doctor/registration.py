@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from webhook.cli.commands.doctor.api_fields import Object, at, name_of, selector_of
 from webhook.cli.commands.doctor.diagnosis import Diagnosis, helm_upgrade, ok, problem, unanswered, unknown
-from webhook.cli.commands.doctor.facts import InstallationFacts, Unread, configured, items
+from webhook.cli.commands.doctor.facts import InstallationFacts, Unread, configured, items, only_policies
 from webhook.core.api.well_known import NAMESPACE_NAME
 from webhook.core.text import together
 
@@ -44,7 +44,7 @@ def registration(facts: InstallationFacts) -> Iterator[Diagnosis]:
 
 def _missing(facts: InstallationFacts) -> Iterator[Diagnosis]:
     kinds = {configuration["kind"] for configuration in items(facts.configurations)}
-    if _VALIDATING not in kinds:
+    if _VALIDATING not in kinds and not only_policies(facts):
         again = helm_upgrade(facts, "--set webhook.enabled=true")
         install = "helm install evenspread charts/evenspread -n evenspread --create-namespace"
         yield problem(
