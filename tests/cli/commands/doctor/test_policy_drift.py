@@ -7,6 +7,7 @@ from cli.commands.doctor import world as w
 from cli.commands.doctor.test_doctor import POLICY_HEAD, policy
 
 from webhook.config import parse_policy
+from webhook.core.admission_policies.installed import installed_policies, read_binding
 from webhook.core.admission_policies.policies import admission_policies
 from webhook.core.api.version import parse_version
 
@@ -22,12 +23,7 @@ def applied(text=CONFIGURED, version="1.37"):
     for each in copy.deepcopy([*admission_policies(loaded, parse_version(version), "2026-11-28")]):
         objects[f"{each['kind']} {each['metadata']['name']}"] = each
         each["metadata"] |= {"uid": "u", "managedFields": [], "resourceVersion": "7"}
-        spec = each["spec"]
-        if "variables" in spec:
-            spec["matchConstraints"] |= {"matchPolicy": "Equivalent", "objectSelector": {}}
-            each["status"] = {"observedGeneration": 1, "typeChecking": {}}
-            if not spec["variables"]:
-                del spec["variables"]
+        each["status"] = {"observedGeneration": 1, "typeChecking": {}}
     return objects
 
 
@@ -171,3 +167,63 @@ def test_the_file_of_the_policy_is_invalid(run, tmp_path):
     config.write_text(POLICY_HEAD + "ceilng: warn\n")
     code, _, err = run("doctor", "--config", str(config))
     assert (code, "ceilng: unknown field" in err) == (2, True)
+
+
+LOGS = "kubectl -n spread logs deployment/evenspread-controller --tail=20"
+BOUND = f"{BINDING.partition(' ')[0]} even-warn"
+OWNED = f"{DENY.partition(' ')[0]} even-warn"
+
+
+def of_the_chart(text=CONFIGURED, annotation='{"static": "policies"}'):
+    """A binding of the chart, and its policy as the controller writes it."""
+    metadata = {"name": "even-warn", "uid": "u-1", "annotations": {"evenspread.io/admission-policies": annotation}}
+    spec = {"policyName": "even-warn", "validationActions": ["Warn"], "matchResources": {"objectSelector": {}}}
+    bound = {"kind": BINDING.partition(" ")[0], "metadata": metadata, "spec": spec}
+    loaded = parse_policy(POLICY_HEAD + text, file="p", today="2026-11-28").policy
+    good = {**metadata, "annotations": {"evenspread.io/admission-policies": '{"static": "policies"}'}}
+    bindings = [read_binding(bound | {"metadata": good})]
+    (owned,) = copy.deepcopy([*installed_policies(loaded, parse_version("1.37"), "2026-11-28", bindings)])
+    return {BOUND: bound, OWNED: owned}
+
+
+def test_policies_of_the_chart(doctor):
+    assert doctor(world(of_the_chart())) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        pytest.param(removed(OWNED), "does not exist", id="no policy"),
+        pytest.param(
+            change(OWNED, "failurePolicy", to="Ignore"),
+            "spec.failurePolicy differs from the compiled object",
+            id="another failurePolicy",
+        ),
+        pytest.param(
+            lambda objects: objects[OWNED]["metadata"].pop("ownerReferences"),
+            "metadata.ownerReferences differs from the compiled object",
+            id="a policy that Helm would leave behind",
+        ),
+    ],
+)
+def test_a_change_of_a_policy_of_the_chart(doctor, changed, what):
+    objects = of_the_chart()
+    changed(objects)
+    (line,) = doctor(world(objects))
+    assert (line["where"], line["what"], line["fix"]) == (OWNED, what, LOGS)
+    (line,) = doctor(world(objects) | {w.DEPLOYMENTS: w.items()})[-1:]
+    assert line["fix"].endswith("--set controller.enabled=true")
+
+
+def test_policies_of_the_chart_beside_applied_objects(doctor):
+    lines = doctor(world(of_the_chart() | applied()))
+    assert {(each["what"], each["fix"].partition(" evenspread-")[0]) for each in lines} == {
+        ("is not a compiled object", "kubectl delete validatingadmissionpolicy"),
+        ("is not a compiled object", "kubectl delete validatingadmissionpolicybinding"),
+    }
+
+
+def test_a_binding_of_the_chart_is_invalid(doctor):
+    (line,) = doctor(world(of_the_chart(annotation="{}")))
+    assert line["what"].startswith("a ValidatingAdmissionPolicyBinding of the chart is invalid: ")
+    assert line["fix"].endswith("--force-conflicts")

@@ -16,7 +16,7 @@ from webhook.cluster.errors import ClusterError, status_text
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.resources import group_path
 from webhook.config import ConfigError, config_map_policy
-from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_VERSION
+from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_VERSION, POLICIES_ANNOTATION
 from webhook.core.policy.policy import Policy
 from webhook.report.documents import KINDS, ReportApi
 
@@ -26,7 +26,6 @@ _ADMISSION_POLICIES = {
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }
-_COMPILED = f"{APP_COMPONENT}=admission-policies"
 _WEBHOOKS = ("validate.evenspread.io", "mutate.evenspread.io", "groups.evenspread.io")
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _CERTIFICATE_NAME = "cert-manager.io/certificate-name"
@@ -97,13 +96,13 @@ class _FactReader:
         return tuple(configurations)
 
     def admission_policies(self) -> Read[tuple[Object, ...]]:
-        """The objects of `evenspread compile`."""
+        """The admission policies and bindings, as in `InstallationFacts`."""
         objects: list[Object] = []
         for kind, resource in _ADMISSION_POLICIES.items():
-            listed = self._list(f"{_REGISTRATIONS}/{resource}", labelSelector=_COMPILED)
+            listed = self._list(f"{_REGISTRATIONS}/{resource}")
             if isinstance(listed, Unread):
                 return listed
-            objects += ({**found, "kind": kind} for found in listed)
+            objects += ({**found, "kind": kind} for found in listed if _is_compiled(found))
         return tuple(objects)
 
     def report_apis(self) -> Read[Mapping[str, tuple[str, ...] | None]]:
@@ -281,6 +280,12 @@ class _FactReader:
             return ApiResponse(status=0, content={"message": str(error)})
         self.clock = answer.date or self.clock
         return answer
+
+
+def _is_compiled(found: Object) -> bool:
+    """Whether an object is of `evenspread compile` or the controller, or a binding of the chart."""
+    is_labelled = at(found, "metadata", "labels", APP_COMPONENT) == "admission-policies"
+    return is_labelled or bool(at(found, "metadata", "annotations", POLICIES_ANNOTATION))
 
 
 def _dry_runs(metrics: list[tuple[str, str, str]]) -> int:
