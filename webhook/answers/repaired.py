@@ -57,25 +57,28 @@ class _Repair(Document, frozen=True):
 
 
 class RepairedWorkload(NamedWorkload, frozen=True):
-    """A workload with a hard constraint above maxSkew, and its repair."""
+    """A workload with constraints above maxSkew, and the repair of its hard constraints.
 
-    fix: _Repair
+    Attributes:
+        hard: The names of its hard constraints above maxSkew.
+        soft: The names of its soft constraints above maxSkew. They have no repair.
+        fix: null without hard constraints above maxSkew.
+    """
+
+    hard: tuple[str, ...]
+    soft: tuple[str, ...]
+    fix: _Repair | None
 
 
-def repair_document(
-    named: NamedWorkload, plan: RepairPlan, commands: Callable[[Eviction], tuple[str, ...]]
-) -> RepairedWorkload:
+def repair_document(plan: RepairPlan, commands: Callable[[Eviction], tuple[str, ...]]) -> _Repair:
     """Return the document of a plan. ``commands`` returns the commands of a step."""
     steps = tuple(
         _EvictionStep(pod=step.pod, node=step.node, from_=step.leaves, to=step.enters, commands=commands(step))
         for step in plan.evictions
     )
-    fix = _Repair(
+    return _Repair(
         evictions=steps,
         fewest=plan.proven and plan.reason is None,
         reason=plan.reason,
         message="" if plan.reason is None else REASONS[plan.reason],
-    )
-    return RepairedWorkload(
-        namespace=named.namespace, kind=named.kind, api_version=named.api_version, name=named.name, fix=fix
     )

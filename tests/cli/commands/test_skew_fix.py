@@ -71,21 +71,35 @@ def test_nothing_to_repair(ask):
 
 
 @pytest.mark.parametrize(
-    ("constraints", "expected"),
+    ("constraints", "soft", "expected"),
     [
-        pytest.param(["zone soft 4 app=web"], "", id="within maxSkew"),
-        pytest.param(["zone soft 1 app=web"], f"1 soft constraint is {IGNORED}", id="one"),
-        pytest.param(["zone soft 1 app=web", "hostname soft 1 app=web"], f"2 soft constraints are {IGNORED}", id="two"),
+        pytest.param(["zone soft 4 app=web"], [], "", id="within maxSkew"),
+        pytest.param(["zone soft 1 app=web"], ["zone[0]"], f"1 soft constraint is {IGNORED}", id="one"),
+        pytest.param(
+            ["zone soft 1 app=web", "hostname soft 1 app=web"],
+            ["zone[0]", "hostname[1]"],
+            f"2 soft constraints are {IGNORED}",
+            id="two",
+        ),
     ],
 )
-def test_soft_constraints_are_named(ask, constraints, expected):
-    page = f"no hard constraint above maxSkew in shop\n{expected}"
-    assert ask(UNEVEN, objects=[web(*constraints)]) == (0, page, "")
+def test_soft_constraints_have_no_repair(ask, constraints, soft, expected):
+    page, objects = f"no hard constraint above maxSkew in shop\n{expected}", [web(*constraints)]
+    assert ask(UNEVEN, objects=objects) == (0, page, "")
+    found = json.loads(ask(UNEVEN, "-n", "shop", "-o", "json", objects=objects)[1])
+    for each in found:
+        jsonschema.validate(each, {**schemas.published(), "$ref": "#/$defs/skewFix"})
+    assert [(each["name"], each["hard"], each["soft"], each["fix"]) for each in found] == [("web", [], soft, None)][
+        : len(soft)
+    ]
 
 
 def test_a_soft_constraint_next_to_a_hard_one(ask):
     code, out, _ = ask(UNEVEN, objects=[web(ZONE, "hostname soft 1 app=web"), budget(1)])
     assert (code, out.endswith(f"statefulset/web\n\n1 soft constraint is {IGNORED}")) == (1, True)
+    code, out, _ = ask(UNEVEN, "-A", "-o", "json", objects=[web(ZONE, "hostname soft 1 app=web"), budget(1)])
+    [found] = json.loads(out)
+    assert (code, found["hard"], found["soft"], len(found["fix"]["evictions"])) == (1, ["zone[0]"], ["hostname[1]"], 2)
 
 
 def test_unknown_budgets_are_named_where_a_pod_is_evicted(ask):

@@ -106,7 +106,7 @@ def skew(  # noqa: PLR0913 one parameter an option
             print_results(fix_page(found, cluster.namespace, options, color=color))
         else:
             print_values(documents(found, options), output)
-        click.get_current_context().exit(Exit.FINDINGS if found.found else Exit.FINE)
+        click.get_current_context().exit(Exit.FINDINGS if any(repair.hard for repair in found) else Exit.FINE)
     skews = _skews_of(cluster)
     if output == "text":
         page = [*_render(skews, cluster.namespace, color=color)]

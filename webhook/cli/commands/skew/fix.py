@@ -7,6 +7,7 @@ from shlex import quote
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import asdict
 
 from webhook.answers.repaired import REASONS, RepairedWorkload, repair_document
 from webhook.answers.scanned import NamedWorkload
@@ -40,18 +41,20 @@ _NAME = 60  # characters
 
 
 class Repair(Struct, frozen=True, kw_only=True):
-    """A workload with hard constraints above maxSkew.
+    """A workload with constraints above maxSkew.
 
     Attributes:
-        constraints: The names of these constraints.
+        hard: The names of its hard constraints above maxSkew.
+        soft: The names of its soft constraints above maxSkew.
         pods: The number of its pods.
-        plan: The evictions.
+        plan: The evictions. None without hard constraints above maxSkew.
     """
 
     named: NamedWorkload
-    constraints: tuple[str, ...]
+    hard: tuple[str, ...]
+    soft: tuple[str, ...]
     pods: int
-    plan: RepairPlan
+    plan: RepairPlan | None
 
 
 def is_budget(item: Item) -> bool:
@@ -59,42 +62,36 @@ def is_budget(item: Item) -> bool:
     return item.of.kind == _BUDGETS.kind and item.of.api_version in _BUDGETS.api_versions
 
 
-class Repairs(Struct, frozen=True):
-    """The repairs, and the number of soft constraints above maxSkew. These have no repair."""
-
-    found: tuple[Repair, ...]
-    soft: int
-
-
-def repairs(cluster: ScannedCluster) -> Repairs:
-    """Plan the repair of each workload with a hard constraint above maxSkew.
+def repairs(cluster: ScannedCluster) -> list[Repair]:
+    """Plan the repair of each workload with a constraint above maxSkew.
 
     Prints a note if there are evictions and the PodDisruptionBudgets are unknown. The API server still respects them.
     """
     known = cluster.known
-    (budgets, unknown), found, soft = _budgets(known), list[Repair](), 0
+    (budgets, unknown), found = _budgets(known), list[Repair]()
     for scanned in cluster.objects:
         for next_pod, own, above in _above(scanned, cluster):
             hard = tuple(skew.name for skew in above if skew.hard)
-            soft += len(above) - len(hard)
-            if hard:
-                running = next_pod.within.cluster.pods.count(next_pod.source.namespace, own) if own is not None else {}
-                plan = repair_plan(next_pod, own, budgets)
-                found.append(Repair(named=scanned.named, constraints=hard, pods=sum(running.values()), plan=plan))
-    if unknown and any(repair.plan.evictions for repair in found):
+            soft = tuple(skew.name for skew in above if not skew.hard)
+            running = next_pod.within.cluster.pods.count(next_pod.source.namespace, own) if own is not None else {}
+            plan = repair_plan(next_pod, own, budgets) if hard else None
+            found.append(Repair(named=scanned.named, hard=hard, soft=soft, pods=sum(running.values()), plan=plan))
+    if unknown and any(repair.plan is not None and repair.plan.evictions for repair in found):
         print_message(f"{known.source}: note: {_BUDGETS.name}: {unknown}: the API server may refuse an eviction")
-    return Repairs(tuple(found), soft)
+    return found
 
 
 def _above(
     scanned: ScannedObject, cluster: ScannedCluster
 ) -> Iterator[tuple[NextPod, Selector | None, list[ActualSkew]]]:
-    """Yield each template's next pod, the selector of its pods, and the skews above maxSkew."""
+    """Yield the next pod, the selector of its pods and the skews, of each template with skews above maxSkew."""
     workload, within = scanned.workload, cluster.within
     if has_standing_pods(workload, stand_in=scanned.stand_in):
         own = own_pods(workload, within)
         for next_pod in next_pods(workload, within):
-            yield next_pod, own, [skew for skew in actual_skews(next_pod, own) if skew.above]
+            above = [skew for skew in actual_skews(next_pod, own) if skew.above]
+            if above:
+                yield next_pod, own, above
 
 
 def _budgets(known: ClusterSource) -> tuple[Sequence[DisruptionBudget], str]:
@@ -116,9 +113,13 @@ def _read_budget(raw: Raw, source: str) -> DisruptionBudget | None:
         return None
 
 
-def documents(repairs: Repairs, options: str) -> list[RepairedWorkload]:
+def documents(repairs: Sequence[Repair], options: str) -> list[RepairedWorkload]:
     """Return the repairs as JSON documents. ``options`` are kubectl's options for the cluster."""
-    return [repair_document(repair.named, repair.plan, partial(_commands, repair, options)) for repair in repairs.found]
+    answers = list[RepairedWorkload]()
+    for repair in repairs:
+        fix = None if repair.plan is None else repair_document(repair.plan, partial(_commands, repair, options))
+        answers.append(RepairedWorkload(**asdict(repair.named), hard=repair.hard, soft=repair.soft, fix=fix))
+    return answers
 
 
 def _commands(repair: Repair, options: str, step: Eviction) -> tuple[str, ...]:
@@ -140,27 +141,28 @@ def _commands(repair: Repair, options: str, step: Eviction) -> tuple[str, ...]:
     )
 
 
-def page(repairs: Repairs, where: str, options: str, *, color: bool) -> Iterator[str]:
+def page(repairs: Sequence[Repair], where: str, options: str, *, color: bool) -> Iterator[str]:
     """Yield the lines of the page. ``where`` is a namespace, or empty for all namespaces."""
     paint = Paint(color=color)
-    if not repairs.found:
+    planned = [(repair, repair.plan) for repair in repairs if repair.plan is not None]
+    soft = sum(len(repair.soft) for repair in repairs)
+    if not planned:
         yield paint(f"no hard constraint above maxSkew in {where or 'any namespace'}", GREEN) + "\n"
-    yield from _workloads(repairs.found, options, paint)
-    if repairs.soft:
-        are = "is" if repairs.soft == 1 else "are"
-        above = f"{plural(repairs.soft, 'soft constraint')} {are} above maxSkew"
-        yield "\n" * bool(repairs.found)
+    yield from _workloads(planned, options, paint)
+    if soft:
+        above = f"{plural(soft, 'soft constraint')} {'is' if soft == 1 else 'are'} above maxSkew"
+        yield "\n" * bool(planned)
         yield (
             paint(f"{above}: --fix repairs hard constraints only, because the scheduler may ignore others", YELLOW)
             + "\n"
         )
 
 
-def _workloads(found: Sequence[Repair], options: str, paint: Paint) -> Iterator[str]:
-    for number, repair in enumerate(found):
+def _workloads(planned: Sequence[tuple[Repair, RepairPlan]], options: str, paint: Paint) -> Iterator[str]:
+    for number, (repair, plan) in enumerate(planned):
         yield "\n" * bool(number)
         title = one_line(f"{repair.named.kind} {repair.named.namespace}/{repair.named.name}", _NAME)
-        constraints, plan = ", ".join(repair.constraints), repair.plan
+        constraints = ", ".join(repair.hard)
         if plan.reason is not None:
             yield paint(f"{title}: no evictions repair {constraints}: {REASONS[plan.reason]}", YELLOW) + "\n"
             continue
