@@ -9,7 +9,7 @@ Source: kube-scheduler podtopologyspread/common.go buildDefaultConstraints; cont
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -18,10 +18,8 @@ from msgspec.structs import replace
 
 from webhook.core.api.node_selectors import compile_required_nodes
 from webhook.core.api.types import (
-    DO_NOT_SCHEDULE,
     HONOR,
     IGNORE,
-    SCHEDULE_ANYWAY,
     LabelSelector,
     ObjectMeta,
     PodTemplate,
@@ -41,12 +39,17 @@ from webhook.core.defaulting.record import InjectionRecord, Operation, add_opera
 from webhook.core.index.owners import Awaited, controller_kind, find_owner, most_replicas, owner_selector
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import domain_count, has_karpenter
-from webhook.core.policy.defaults import DefaultConstraint, Defaults, DefaultsOverride, override_for
+from webhook.core.policy.defaults import (
+    Defaults,
+    DefaultsOverride,
+    configured_constraints,
+    hard_or_soft,
+    override_for,
+)
 from webhook.core.policy.options import DefaultsMode, RevisionKeys
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.plugins.default_selector import default_selector, label_selector
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
-from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS, DefaultingType
 from webhook.core.workloads.kinds import DAEMON_SET, JOB, REPLICA_SET, REVISIONED, SELECTING, group_kind
 from webhook.core.yaml_text import plain
 
@@ -197,14 +200,15 @@ def _defaults(
     pod: PodTemplate, selector: LabelSelector, override: DefaultsOverride | None, policy: Policy, index: ReadOnlyIndex
 ) -> Injection | Skip:
     defaults = policy.defaults
-    wanted = defaults.default_constraints if override is None else override.default_constraints
-    if override is None and defaults.defaulting_type == DefaultingType.SYSTEM:
-        wanted = tuple(DefaultConstraint(constraint=constraint) for constraint in SYSTEM_CONSTRAINTS)
     # Karpenter counts a global minimum of 0 for hostname, so it would add a node for each pod.
     adds_nodes = not defaults.accept_node_growth and has_karpenter(index.nodes.view())
+
+    def is_hard(domains: int, constraint: SpreadConstraint) -> bool:
+        return _has_domains(domains, constraint, pod, policy, index)
+
     constraints = tuple(
         _complete(constraint, selector, pod, defaults)
-        for constraint in _hard_or_soft(wanted, pod, policy, index)
+        for constraint in hard_or_soft(configured_constraints(defaults, override), is_hard)
         if not (adds_nodes and constraint.topology_key == HOSTNAME)
     )
     if not constraints:
@@ -215,31 +219,6 @@ def _defaults(
     if pod.spec is None:  # JSON Patch needs an existing parent
         operation = add_operation("/spec", {"topologySpreadConstraints": plain(constraints)})
     return _with_record(pod, defaults, Injection(constraints=constraints, record=record), [operation])
-
-
-def _hard_or_soft(
-    wanted: tuple[DefaultConstraint, ...], pod: PodTemplate, policy: Policy, index: ReadOnlyIndex
-) -> Iterator[SpreadConstraint]:
-    """Yield each default constraint in its hard or soft form.
-
-    If two constraints become equal, only the constraint without ``hardWhenDomains`` is yielded.
-    """
-    written = {default.constraint.identity for default in wanted if default.hard_when_domains is None}
-    decided: set[tuple[str | None, str | None]] = set()
-    for default in wanted:
-        constraint = default.constraint
-        if default.hard_when_domains is not None:
-            hard = _has_domains(default.hard_when_domains, constraint, pod, policy, index)
-            constraint = replace(
-                constraint,
-                when_unsatisfiable=DO_NOT_SCHEDULE if hard else SCHEDULE_ANYWAY,
-                # kube-apiserver rejects minDomains on a soft constraint.
-                min_domains=constraint.min_domains if hard else None,
-            )
-            if constraint.identity in written | decided:
-                continue
-        decided.add(constraint.identity)
-        yield constraint
 
 
 def _has_domains(

@@ -1,13 +1,14 @@
 """The default constraints of the policy, and their overrides."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.api.selectors import EVERYTHING, Selector
-from webhook.core.api.types import SpreadConstraint
+from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
 from webhook.core.policy.options import DefaultsMode, FallbackMode, RevisionKeys
-from webhook.core.scheduler.profile import DefaultingType
+from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS, DefaultingType
 
 
 class DefaultConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -66,3 +67,41 @@ def override_for(
         ):
             return override
     return None
+
+
+def configured_constraints(defaults: Defaults, override: DefaultsOverride | None) -> tuple[DefaultConstraint, ...]:
+    """Return the constraints of an override, or the general ones for None."""
+    if override is not None:
+        return override.default_constraints
+    if defaults.defaulting_type == DefaultingType.SYSTEM:
+        return tuple(DefaultConstraint(constraint=constraint) for constraint in SYSTEM_CONSTRAINTS)
+    return defaults.default_constraints
+
+
+def hard_or_soft(
+    configured: Sequence[DefaultConstraint], is_hard: Callable[[int, SpreadConstraint], bool]
+) -> Iterator[SpreadConstraint]:
+    """Yield each default constraint in its hard or soft form.
+
+    If two constraints become equal, only the constraint without ``hardWhenDomains`` is yielded.
+
+    Args:
+        configured: The default constraints.
+        is_hard: Whether so many domains exist for a constraint with ``hardWhenDomains``.
+    """
+    written = {default.constraint.identity for default in configured if default.hard_when_domains is None}
+    decided: set[tuple[str | None, str | None]] = set()
+    for default in configured:
+        constraint = default.constraint
+        if default.hard_when_domains is not None:
+            hard = is_hard(default.hard_when_domains, constraint)
+            constraint = replace(
+                constraint,
+                when_unsatisfiable=DO_NOT_SCHEDULE if hard else SCHEDULE_ANYWAY,
+                # kube-apiserver rejects minDomains on a soft constraint.
+                min_domains=constraint.min_domains if hard else None,
+            )
+            if constraint.identity in written | decided:
+                continue
+        decided.add(constraint.identity)
+        yield constraint
