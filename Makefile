@@ -101,7 +101,7 @@ e2e: $(READY) image  ## a real API server around the webhook (needs Go; the firs
 # Hundreds of processes share two cores there, so a failed test runs once more, and the summary names it.
 TWICE := -p rerunfailures --reruns 1 -rR
 ATTACKS := tests/e2e/test_hostile.py
-APART := tests/e2e/test_image.py tests/e2e/test_release.py tests/e2e/test_in_ci.py tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py tests/e2e/test_group_plans.py tests/e2e/test_admission_policies.py
+APART := tests/e2e/test_image.py tests/e2e/test_release.py tests/e2e/test_in_ci.py tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py tests/e2e/test_group_plans.py tests/e2e/test_admission_policies.py tests/e2e/test_mutating_policies.py
 e2e-cluster: $(READY)
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(SCAN) $(ATTACKS) $(NO_LOSS) $(STEADY) $(SOAK) $(TOWN) $(CERT_MANAGER) $(ALERTS) $(OLDER),--ignore $(file)) $(TWICE) -v --durations 5
 
@@ -138,7 +138,7 @@ e2e-steady: $(READY) image
 OLDER := tests/e2e/test_older_release.py
 e2e-release: $(READY)  ## denials, refusals and 100 random pods at a control plane of an older release: RELEASE=1.34 (needs Go)
 	@tests/e2e/controlplane/older.sh $(RELEASE) >/dev/null
-	@EVENSPREAD_RELEASE=$(RELEASE) EVENSPREAD_PODS=100 tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(OLDER) tests/e2e/test_denials.py tests/e2e/test_random.py tests/e2e/test_verdicts.py tests/e2e/test_admission_policies.py -q
+	@EVENSPREAD_RELEASE=$(RELEASE) EVENSPREAD_PODS=100 tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(OLDER) tests/e2e/test_denials.py tests/e2e/test_random.py tests/e2e/test_verdicts.py tests/e2e/test_admission_policies.py tests/e2e/test_mutating_policies.py -q
 
 # Not in CI: cert-manager takes some minutes to build.
 CERT_MANAGER := tests/e2e/test_cert_manager.py

@@ -1,3 +1,4 @@
+import pytest
 import yaml
 from cluster.api import FakeApi
 
@@ -42,3 +43,60 @@ def test_the_release_of_a_cluster(run, tmp_path):
 def test_a_snapshot_has_nothing_to_compile(run):
     code, _, err = run("compile", "--snapshot", "x")
     assert (code, "compile reads no snapshot" in err) == (2, True)
+
+
+DEFAULTS = """\
+apiVersion: config.evenspread.io/v1alpha1
+kind: SpreadPolicy
+defaults:
+  mode: inject
+  defaultConstraints:
+  - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        pytest.param("map", "evenspread-defaults", id="objects"),
+        pytest.param("map-manifests", "evenspread-defaults.static.k8s.io", id="a file"),
+    ],
+)
+def test_defaults(run, tmp_path, target, name):
+    (tmp_path / "p.yaml").write_text(DEFAULTS)
+    code, out, err = run("compile", "--target", target, "--config", str(tmp_path / "p.yaml"))
+    assert (code, err) == (0, "")
+    assert [(each["kind"], each["metadata"]["name"]) for each in yaml.load_all(out, yaml.CSafeLoader)] == [
+        ("MutatingAdmissionPolicy", name),
+        ("MutatingAdmissionPolicyBinding", name),
+    ]
+    assert "no-default-is-compiled" not in out
+
+
+@pytest.mark.parametrize(
+    ("target", "version", "error"),
+    [
+        pytest.param("map", "1.34", "", id="the first release"),
+        pytest.param("map", "1.33", "--target map needs Kubernetes 1.34 or later, not 1.33", id="before"),
+        pytest.param("map-manifests", "1.36", "", id="the first release that reads files"),
+        pytest.param(
+            *("map-manifests", "1.35", "--target map-manifests needs Kubernetes 1.36 or later, not 1.35"),
+            id="before it reads files",
+        ),
+    ],
+)
+def test_the_release_of_the_api_server(run, target, version, error):
+    code, _, err = run("compile", "--no-config", "--target", target, "--kube-version", version)
+    assert (code, error in err) == (2 if error else 0, True)
+
+
+def test_which_defaults_are_compiled(run, tmp_path):
+    (tmp_path / "p.yaml").write_text(DEFAULTS)
+    out = run("compile", "--target", "map", "--explain", "--config", str(tmp_path / "p.yaml"))[1]
+    assert out.splitlines() == [
+        "defaultConstraints  all",
+        "owners              part  only ReplicaSets of Deployments and Argo Rollouts",
+        "one-replica         none  replicas and autoscalers are unknown; a single pod gets defaults too",
+        "evenspread.io/skip  part  only of pods; annotate the pod template instead of its owner",
+        "fallback            none  nodes and other pods are unknown",
+    ]

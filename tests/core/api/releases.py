@@ -59,6 +59,8 @@ TESTS = {
         "test_the_name_of_a_node_was_asked_for_second",
     ),
     "COUNTS_EMPTY_SELECTOR": ("test_the_empty_selector",),
+    "HAS_MUTATING_POLICIES": ("test_the_release_of_the_api_server",),
+    "MUTATING_POLICIES_ARE_STABLE": ("test_the_version_of_the_objects",),
 }
 
 

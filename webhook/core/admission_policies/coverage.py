@@ -1,12 +1,14 @@
-"""Which rules admission policies have, and why not the others."""
+"""Which rules and defaults admission policies have, and why not the others."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from webhook.core.admission_policies.default_sets import default_sets
 from webhook.core.admission_policies.static_rules import static_rules
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.policy.lookup import mode_for
+from webhook.core.policy.options import FallbackMode
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.rules.cluster import effect, topology_key
 from webhook.core.rules.constraint import label_selector, match_label_keys, pods_refused, scale_in_annotation
@@ -15,7 +17,7 @@ from webhook.core.rules.rule_set import RULES
 
 
 class Share(StrEnum):
-    """How much of a rule the admission policies have."""
+    """How much of a rule or setting the admission policies have."""
 
     ALL = "all"
     PART = "part"
@@ -23,9 +25,9 @@ class Share(StrEnum):
 
 
 class Coverage(NamedTuple):
-    """A rule with its share in the admission policies. ``why`` is the reason for a smaller share than all."""
+    """The share of a rule or setting in the admission policies. ``why`` is the reason for less than all."""
 
-    rule: Rule
+    name: str
     share: Share
     why: str = ""
 
@@ -44,6 +46,13 @@ _REASONS: Mapping[str, str] = {
     effect.NO_EFFECT.id: "only audits",
 }
 
+_SELECTS_NODES = "hardWhenDomains: pods with a node selector or node affinity are left alone"
+_WITHOUT_OWNERS = (
+    Coverage("owners", Share.PART, "only ReplicaSets of Deployments and Argo Rollouts"),
+    Coverage("one-replica", Share.NONE, "replicas and autoscalers are unknown; a single pod gets defaults too"),
+    Coverage("evenspread.io/skip", Share.PART, "only of pods; annotate the pod template instead of its owner"),
+)
+
 
 def coverage(policy: Policy, version: KubernetesVersion) -> Iterator[Coverage]:
     """Yield each rule, in the order of reports."""
@@ -51,12 +60,29 @@ def coverage(policy: Policy, version: KubernetesVersion) -> Iterator[Coverage]:
     for rule in RULES:
         is_off = Mode.OFF in (policy.ceiling, mode_for(policy, rule.id, rule.mode, rule.since))
         if rule.id in compiled and is_off:
-            yield Coverage(rule, Share.NONE, "off in the policy")
+            yield Coverage(rule.id, Share.NONE, "off in the policy")
         elif rule.id in compiled:
             why = _PARTS.get(rule.id, "")
-            yield Coverage(rule, Share.PART if why else Share.ALL, why)
+            yield Coverage(rule.id, Share.PART if why else Share.ALL, why)
         else:
-            yield Coverage(rule, Share.NONE, _reason(rule))
+            yield Coverage(rule.id, Share.NONE, _reason(rule))
+
+
+def defaults_coverage(policy: Policy) -> Iterator[Coverage]:
+    """Yield each override, the general defaults, and the other settings and conditions of defaults."""
+    for each in default_sets(policy):
+        name = "defaultConstraints" if each.override is None else f"overrides: {each.override}"
+        if each.why_not:
+            yield Coverage(name, Share.NONE, each.why_not)
+        elif each.any_node:
+            yield Coverage(name, Share.PART, _SELECTS_NODES)
+        else:
+            yield Coverage(name, Share.ALL)
+    yield from _WITHOUT_OWNERS
+    if policy.defaults.fill_null_selector:
+        yield Coverage("fillNullSelector", Share.NONE, "the selectors of Services and owners are unknown")
+    if policy.defaults.fallback != FallbackMode.OFF:
+        yield Coverage("fallback", Share.NONE, "nodes and other pods are unknown")
 
 
 def _reason(rule: Rule) -> str:

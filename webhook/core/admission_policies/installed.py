@@ -131,7 +131,7 @@ def _left_to_the_webhook(policy: Policy, version: KubernetesVersion, binding: Ch
 
 
 def _of_share(share: Share, policy: Policy, version: KubernetesVersion) -> frozenset[str]:
-    return frozenset(each.rule.id for each in coverage(policy, version) if each.share is share)
+    return frozenset(each.name for each in coverage(policy, version) if each.share is share)
 
 
 def _changed_by_injection(policy: Policy) -> frozenset[str]:

@@ -242,3 +242,13 @@ COUNTS_EMPTY_SELECTOR = Gate(
     "kubernetes #141340",
     announced=True,
 )
+HAS_MUTATING_POLICIES = Gate(
+    _1_34,
+    "MutatingAdmissionPolicies exist in `admissionregistration.k8s.io/v1beta1`, off by default",
+    "gate MutatingAdmissionPolicy",
+)
+MUTATING_POLICIES_ARE_STABLE = Gate(
+    _1_36,
+    "MutatingAdmissionPolicies exist in `admissionregistration.k8s.io/v1`, on by default",
+    "gate MutatingAdmissionPolicy",
+)

@@ -11,7 +11,7 @@ from webhook.core.decoders import decoder_of
 
 Operation = Mapping[str, object]
 """One operation of a JSON Patch: ``op``, ``path``, ``value``."""
-_MAX_ANNOTATION_BYTES = 256 * 1024  # Source: apimachinery api/validation TotalAnnotationSizeLimitB
+MAX_ANNOTATION_BYTES = 256 * 1024  # Source: apimachinery api/validation TotalAnnotationSizeLimitB
 
 
 class InjectionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -66,7 +66,7 @@ def annotation_patch(annotations: Mapping[str, str] | None, key: str, text: str)
     others = {name: value for name, value in (annotations or {}).items() if name != key}
     # kube-apiserver would reject the pod for too large annotations, and evenspread would be the cause.
     used = sum(len(part.encode()) for pair in others.items() for part in pair)
-    if used + len(key) + len(text.encode()) > _MAX_ANNOTATION_BYTES:
+    if used + len(key) + len(text.encode()) > MAX_ANNOTATION_BYTES:
         return None
     if annotations is None:
         return add_operation("/metadata/annotations", {key: text})

@@ -1,0 +1,180 @@
+"""Which defaults become a mutating policy. The end-to-end tests compare its pods with those of the webhook."""
+
+import json
+
+import pytest
+
+from webhook.config import parse_policy
+from webhook.core.admission_policies.coverage import defaults_coverage
+from webhook.core.admission_policies.default_sets import default_sets
+from webhook.core.admission_policies.mutating_policies import mutating_policies
+from webhook.core.admission_policies.policy_objects import STATIC_SUFFIX
+from webhook.core.api.version import RECORDED, parse_version
+
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+ZONES = {"domains": {ZONE: ["a", "b", "c"]}}
+SOFT = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"}
+HARD = SOFT | {"whenUnsatisfiable": "DoNotSchedule"}
+WHEN_3 = HARD | {"hardWhenDomains": 3}
+SELECTS_NODES = "hardWhenDomains: pods with a node selector or node affinity are left alone"
+NO_NODES = f"{ZONE}: the nodes' domains are unknown; list 3 in domains"
+NO_KARPENTER = f"{HOST}: Karpenter's nodes are unknown; set acceptNodeGrowth: true"
+
+
+def policy(*constraints, fields=None, **defaults):
+    written = {"mode": "inject", "defaultConstraints": [*constraints], **defaults}
+    made = {"apiVersion": "config.evenspread.io/v1alpha1", "kind": "SpreadPolicy", "defaults": written}
+    return parse_policy(json.dumps(made | (fields or {})), file="p", today="2026-11-28").policy
+
+
+def override(name, *constraints, **fields):
+    return {"name": name, "defaultConstraints": [*constraints], **fields}
+
+
+def compiled(*arguments, version=RECORDED, suffix="", **defaults):
+    return [*mutating_policies(policy(*arguments, **defaults), version, suffix=suffix)]
+
+
+def variables(*arguments, **defaults):
+    (made, _) = compiled(*arguments, **defaults)
+    return {each["name"]: each["expression"] for each in made["spec"]["variables"]}
+
+
+@pytest.mark.parametrize(
+    ("written", "covered"),
+    [
+        pytest.param(policy(SOFT), [("defaultConstraints", "all", "")], id="a soft zone constraint"),
+        pytest.param(policy(HARD), [("defaultConstraints", "all", "")], id="a hard one"),
+        pytest.param(
+            policy(SOFT, mode="observe"), [("defaultConstraints", "none", "defaults.mode is observe")], id="mode"
+        ),
+        pytest.param(policy(WHEN_3), [("defaultConstraints", "none", NO_NODES)], id="unknown domains"),
+        pytest.param(
+            policy(WHEN_3, fields={"domains": {ZONE: ["a", "b", "b"]}}),
+            [("defaultConstraints", "none", NO_NODES)],
+            id="too few domains",
+        ),
+        pytest.param(
+            policy(WHEN_3, fields=ZONES), [("defaultConstraints", "part", SELECTS_NODES)], id="enough domains"
+        ),
+        pytest.param(
+            policy(WHEN_3 | {"nodeAffinityPolicy": "Ignore"}, fields=ZONES),
+            [("defaultConstraints", "all", "")],
+            id="enough domains, for pods that select nodes too",
+        ),
+        pytest.param(
+            policy(SOFT, SOFT | {"topologyKey": HOST}),
+            [("defaultConstraints", "none", NO_KARPENTER)],
+            id="Karpenter could add a node for each pod",
+        ),
+        pytest.param(
+            policy(SOFT, SOFT | {"topologyKey": HOST}, acceptNodeGrowth=True),
+            [("defaultConstraints", "all", "")],
+            id="nodes may grow",
+        ),
+        pytest.param(
+            policy(defaultingType="System"), [("defaultConstraints", "none", NO_KARPENTER)], id="the scheduler's own"
+        ),
+        pytest.param(
+            policy(SOFT, overrides=[override("none"), override("many", HARD, minReplicas=3), override("when", WHEN_3)]),
+            [
+                ("overrides: none", "all", ""),
+                ("overrides: many", "none", "minReplicas: replicas and autoscalers are unknown"),
+                ("overrides: when", "none", NO_NODES),
+                ("defaultConstraints", "all", ""),
+            ],
+            id="overrides",
+        ),
+    ],
+)
+def test_what_is_compiled(written, covered):
+    assert [*defaults_coverage(written)][: len(covered)] == covered
+
+
+@pytest.mark.parametrize(
+    ("defaults", "rows"),
+    [
+        pytest.param({}, ["owners", "one-replica", "evenspread.io/skip", "fallback"], id="defaults"),
+        pytest.param(
+            {"fallback": "off", "fillNullSelector": True},
+            ["owners", "one-replica", "evenspread.io/skip", "fillNullSelector"],
+            id="other settings",
+        ),
+    ],
+)
+def test_the_other_settings_have_a_row(defaults, rows):
+    assert [each.name for each in defaults_coverage(policy(SOFT, **defaults))][1:] == rows
+
+
+def test_a_constraint_with_enough_domains_is_hard():
+    (given,) = default_sets(policy(WHEN_3 | {"minDomains": 2}, fields=ZONES))
+    assert [(each.when_unsatisfiable, each.min_domains) for each in given.constraints] == [("DoNotSchedule", 2)]
+
+
+@pytest.mark.parametrize(
+    ("version", "api"),
+    [
+        pytest.param("1.34", "v1beta1", id="the first release"),
+        pytest.param("1.35", "v1beta1", id="the last with beta only"),
+        pytest.param("1.36", "v1", id="the first stable release"),
+    ],
+)
+def test_the_version_of_the_objects(version, api):
+    objects = compiled(SOFT, version=parse_version(version))
+    assert {each["apiVersion"] for each in objects} == {f"admissionregistration.k8s.io/{api}"}
+
+
+def test_names_in_a_directory_of_the_api_server():
+    made, binding = compiled(SOFT, suffix=STATIC_SUFFIX)
+    assert [each["metadata"]["name"] for each in (made, binding)] == ["evenspread-defaults.static.k8s.io"] * 2
+    assert binding["spec"] == {"policyName": "evenspread-defaults.static.k8s.io"}
+
+
+def test_a_failure_admits_the_pod_without_defaults():
+    made, _ = compiled(SOFT)
+    assert (made["spec"]["failurePolicy"], made["spec"]["reinvocationPolicy"]) == ("Ignore", "Never")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "conditions"),
+    [
+        pytest.param((SOFT,), 8, id="compiled"),
+        pytest.param((WHEN_3,), 1, id="nothing: the object replaces an older policy"),
+    ],
+)
+def test_conditions(arguments, conditions):
+    made, _ = compiled(*arguments)
+    assert len(made["spec"]["matchConditions"]) == conditions
+    assert ({"name": "no-default-is-compiled", "expression": "false"} in made["spec"]["matchConditions"]) == (
+        conditions == 1
+    )
+
+
+def test_the_first_matching_set_is_chosen():
+    calm = {"namespaceSelector": {"matchLabels": {"calm": "yes"}}, "podSelector": {"matchLabels": {"app": "web"}}}
+    namespaced = '("calm" in variables.namespaceLabels && variables.namespaceLabels["calm"] in ["yes"])'
+    labelled = '("app" in variables.labels && variables.labels["app"] in ["web"])'
+    chosen = variables(SOFT, overrides=[override("calm", **calm)])["chosen"]
+    assert chosen == f"[{namespaced} && {labelled} ? 0 : -1, true ? 1 : -1].filter(i, i >= 0)[0]"
+
+
+@pytest.mark.parametrize(
+    ("defaults", "keys"),
+    [
+        pytest.param({}, '["a"] + [variables.revision].filter(k, !(k in ["a"]))', id="auto: the revision too"),
+        pytest.param({"matchLabelKeys": "off"}, "[]", id="off"),
+    ],
+)
+def test_match_label_keys(defaults, keys):
+    own = SOFT if defaults else SOFT | {"matchLabelKeys": ["a"]}
+    assert variables(own, **defaults)["keys0"] == keys
+
+
+def test_sets_share_the_variables_of_their_selectors():
+    names = variables(SOFT, SOFT | {"topologyKey": "rack"}, overrides=[override("b", HARD | {"matchLabelKeys": ["b"]})])
+    assert [name for name in names if name.startswith("selector")] == ["selector0", "selector1"]
+    assert [name for name in names if name.startswith("constraints")] == ["constraints1", "constraints0", "constraints"]
+
+
+def test_an_override_without_constraints_needs_no_variable():
+    assert "constraints0" not in variables(SOFT, overrides=[override("none")])
