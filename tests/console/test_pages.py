@@ -227,6 +227,12 @@ def test_what_a_constraint_means(browse, constraint, meaning):
             id="of a file",
         ),
         pytest.param(
+            (3, "requested", "it has more than 500 pods"),
+            True,
+            "Skew up to 3 above maxSkew The policy asks for the guard. It is not active: it has more than 500 pods.",
+            id="inactive",
+        ),
+        pytest.param(
             (1, "guarded"),
             True,
             "Skew up to 1 within maxSkew Guarded. The ReplicaSet controller removes pods of the fullest domains first.",
@@ -242,8 +248,8 @@ def test_what_a_constraint_means(browse, constraint, meaning):
     ],
 )
 def test_what_a_scale_in_can_leave(browse, state, live, text):
-    worst, guard = state
-    scale_in = ScaleInState(worst_skew=worst, above=worst > 1, guard=GuardState(guard))
+    worst, guard, *reason = state
+    scale_in = ScaleInState(worst_skew=worst, above=worst > 1, guard=GuardState(guard), inactive="".join(reason))
     given = shown(workload("web", spread("a=3 b=3 c=3"), scale_in=scale_in))
     page = read(browse(replace(given, live=live)).get(ADDRESS.format("shop", "web")))
     assert f"After a scale-in {text}" in page.texts["content"]

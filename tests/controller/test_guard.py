@@ -62,6 +62,12 @@ def scale_ins(api):
     return [(policy, had["scaleInWorstSkew"], had["scaleInGuard"]) for policy, had in said if "scaleInWorstSkew" in had]
 
 
+def inactive(api):
+    """Why reports call the guard of each workload inactive, and no other entry."""
+    found = [one["properties"] for each in api.objects["reports"].values() for one in each["results"]]
+    return [each["scaleInInactive"] for each in found if "scaleInInactive" in each]
+
+
 def costs(api):
     """The cost of each pod with one."""
     pods = api.objects["pods"].items()
@@ -129,18 +135,72 @@ def test_the_report_follows_the_guard(api, tmp_path):
         api.strike("write", refuse(500), resource="pods")
         settle(replica, 1)
         assert scale_ins(api) == [("spread-scale-in", "3", "requested")]
+        assert inactive(api) == ["the last attempt failed (see the controller's log)"]
         settle(replica)
-        assert scale_ins(api) == []
+        assert (scale_ins(api), inactive(api)) == ([], [])
         pod = api.objects["pods"]["shop", "web-0"]
         rows = [{"manager": "karpenter", "fieldsV1": {"f:metadata": {"f:annotations": {f"f:{COST}": {}}}}}]
         api.put("pods", "web-0", "shop", **{**pod, "metadata": {**pod["metadata"], "managedFields": rows}})
         replica.scans()
         settle(replica)
-        assert scale_ins(api) == [("spread-scale-in", "3", "stopped")]
+        assert (scale_ins(api), inactive(api)) == ([("spread-scale-in", "3", "stopped")], [])
         (shown,) = [each.scale_in.guard for each in replica.scanner.latest.scan.workloads]
         assert shown == "stopped"
         opt_out(replica)
         assert scale_ins(api) == []
+
+
+def switched_off(replica, *_):
+    replica.scanner.guard.enabled = False
+
+
+def second_replica_set(_replica, api, _monkeypatch):
+    rs = api.put("replicasets", "web-2", "shop", metadata={"labels": {"app": "web"}}, spec={})
+    put_pod(api, "web-new", "n-a", rs)
+
+
+def no_time(_replica, _api, monkeypatch):
+    monkeypatch.setattr(guard, "_PLAN_SECONDS", 0.05)
+    monkeypatch.setattr(guard, "removal_plan", lambda *_: [None for _ in iter(int, 1)])
+
+
+def refusing(_replica, _api, monkeypatch):
+    def refuse_all(*_):
+        raise RefusedError(403, "ValidatingAdmissionPolicy denied request")
+
+    monkeypatch.setattr(guard, "put_cost", refuse_all)
+
+
+def unready(_replica, api, _monkeypatch):
+    for number in range(9):
+        pod = api.objects["pods"]["shop", f"web-{number}"]
+        api.put("pods", f"web-{number}", "shop", **{**pod, "status": {"phase": "Running"}})
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        pytest.param(lambda *_: None, None, id="active"),
+        pytest.param(switched_off, "controller.scaleIn.guard is false in the chart's values", id="switched off"),
+        pytest.param(second_replica_set, "its pods have several ReplicaSets, as in a rollout", id="a rollout"),
+        pytest.param(
+            lambda _replica, _api, monkeypatch: monkeypatch.setattr(guard, "_MOST_PODS", 5),
+            "it has more than 500 pods",
+            id="too large",
+        ),
+        pytest.param(no_time, "the order of removal takes too long to compute", id="too long"),
+        pytest.param(refusing, "the API server refuses deletion costs", id="refused writes"),
+        pytest.param(unready, "no constraint counts its ready pods", id="no ready pod"),
+    ],
+)
+def test_the_report_has_the_reason_of_an_inactive_guard(api, tmp_path, monkeypatch, change, reason):
+    add(api, NINE)
+    with guarding(api, tmp_path, reports=True) as replica:
+        change(replica, api, monkeypatch)
+        replica.scans()
+        settle(replica)
+        replica.scans()
+        assert inactive(api) == ([reason] if reason else [])
 
 
 def test_a_report_waits_for_a_guard_without_budget(api, tmp_path):

@@ -150,6 +150,12 @@ class TestReport:
         properties.pop("resultID")
         assert properties == {"scaleInWorstSkew": str(worst), "scaleInGuard": guard}
 
+    def test_the_reason_of_an_inactive_guard(self):
+        state = ScaleInState(worst_skew=3, above=True, guard=GuardState.REQUESTED, inactive="it has more than 500 pods")
+        (result,) = document(scanned(skews=(skew(skew=1),), scale_in=state))["results"]
+        message = "a scale-in can leave skew 3, above maxSkew; the guard is inactive: it has more than 500 pods"
+        assert (result["message"], result["properties"]["scaleInInactive"]) == (message, state.inactive)
+
     @pytest.mark.parametrize("guard", [*GuardState])
     def test_drift_has_the_worst_scale_in_too(self, guard):
         state = ScaleInState(worst_skew=5, above=True, guard=guard)

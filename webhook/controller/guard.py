@@ -54,6 +54,14 @@ _TURN_SECONDS = 1.0  # then the scan continues
 _AGAIN_SECONDS = 5.0  # until the next attempt after a conflict or the limit of writes
 _WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 2.0, 60.0  # after failures
 _CONFLICT = 409
+# Why a requested guard is not active.
+_SWITCHED_OFF = "controller.scaleIn.guard is false in the chart's values"
+_TOO_LARGE = f"it has more than {_MOST_PODS} pods"
+_ROLLOUT = "its pods have several ReplicaSets, as in a rollout"
+_UNCOUNTED = "no constraint counts its ready pods"
+_TOO_LONG = "the order of removal takes too long to compute"
+_REFUSED = "the API server refuses deletion costs"
+_FAILED = "the last attempt failed (see the controller's log)"
 
 _log = logging.getLogger(__name__)
 
@@ -122,7 +130,8 @@ class ScaleInGuard:
         if state is None:
             self.states.pop(key, None)
         elif not (self.enabled and state.guard is GuardState.REQUESTED):
-            self.states[key] = state
+            switched_off = state.guard is GuardState.REQUESTED
+            self.states[key] = replace(state, inactive=_SWITCHED_OFF) if switched_off else state
 
     def take_changed(self) -> set[ObjectKey]:
         """Return and clear the workloads with another state since the last call."""
@@ -185,14 +194,14 @@ class ScaleInGuard:
         with feed.lock:
             number = sum(feed.index.pods.count(task.source.namespace, task.own).values())
         if number > _MOST_PODS:
-            return self._give_up(key, task, unguarded)
+            return self._give_up(key, task, unguarded, _TOO_LARGE)
         pods = [*costed_pods(self._server, task.source.namespace, task.own.text)]
         active = [pod for pod in pods if pod.active is not None and pod.replica_set]
         if any(pod.foreign for pod in active):
             self._stop(key, task, unguarded)
             return self._clear(pod for pod in pods if pod.ours and not pod.foreign)
         if len({pod.replica_set for pod in active}) > 1:
-            self._note(key, unguarded)
+            self._note(key, replace(unguarded, inactive=_ROLLOUT))
             return True  # each event of its pods makes it due again
         running = [pod.active for pod in active if pod.active is not None]
         with feed.lock:
@@ -201,7 +210,9 @@ class ScaleInGuard:
         if limits is None:
             return False  # The list and the watch are from different moments.
         plan = _plan(running, limits)
-        return self._give_up(key, task, unguarded) if plan is None else self._write(key, active, plan, unguarded)
+        if isinstance(plan, str):
+            return self._give_up(key, task, unguarded, plan)
+        return self._write(key, active, plan, unguarded)
 
     def _write(self, key: ObjectKey, active: Iterable[CostedPod], plan: RemovalPlan, unguarded: ScaleInState) -> bool:
         costs, refused = deletion_costs(plan.order), self.writes["refused"]
@@ -211,7 +222,7 @@ class ScaleInGuard:
             if not is_current and not self._put(pod, cost):
                 return False
         guarded = ScaleInState(worst_skew=plan.worst_skew, above=plan.above, guard=GuardState.GUARDED)
-        self._note(key, unguarded if self.writes["refused"] > refused else guarded)
+        self._note(key, replace(unguarded, inactive=_REFUSED) if self.writes["refused"] > refused else guarded)
         return True
 
     def _note(self, key: ObjectKey, state: ScaleInState) -> None:
@@ -221,11 +232,11 @@ class ScaleInGuard:
 
     def _note_failure(self, key: ObjectKey, state: ScaleInState | None) -> None:
         if state is not None and key not in self.states:
-            self._note(key, state)
+            self._note(key, replace(state, inactive=_FAILED) if state.guard is GuardState.REQUESTED else state)
 
-    def _give_up(self, key: ObjectKey, task: _Task, unguarded: ScaleInState) -> bool:
+    def _give_up(self, key: ObjectKey, task: _Task, unguarded: ScaleInState, why: str) -> bool:
         """Leave the order to the ReplicaSet controller. Old costs would remove new pods first."""
-        self._note(key, unguarded)
+        self._note(key, replace(unguarded, inactive=why))
         return self._clear(self._costed_of(task))
 
     def _costed_of(self, task: _Task) -> list[CostedPod]:
@@ -308,15 +319,15 @@ class ScaleInGuard:
         self._wait_until = self._clock() + max(asked, backoff)
 
 
-def _plan(running: Iterable[RunningPod], limits: Sequence[SpreadLimit]) -> RemovalPlan | None:
-    """Return the order of removal. None without a constraint that the order can keep, or out of time."""
+def _plan(running: Iterable[RunningPod], limits: Sequence[SpreadLimit]) -> RemovalPlan | str:
+    """Return the order of removal, or why there is none."""
     if not limits:
-        return None
+        return _UNCOUNTED
     try:
         return call_within(_PLAN_SECONDS, partial(removal_plan, [pod for pod in running if pod.ready], limits))
     except CpuLimitError:
         _log.warning("an order of removal takes too long, so its pods get no deletion costs")
-        return None
+        return _TOO_LONG
 
 
 def _task(raw: ObjectJson, within: Context) -> _Task | None:

@@ -164,18 +164,22 @@ def _drift(skew: ActualSkew, state: ScaleInState | None) -> ReportResult:
 
 def _uneven_scale_in(state: ScaleInState) -> ReportResult:
     above = ", above maxSkew" if state.above else ""
+    note = f"; the guard is inactive: {state.inactive}" if state.inactive else _SCALE_IN_NOTES[state.guard]
     return ReportResult(
         policy=_SCALE_IN_POLICY,
         key="scale-in",
         severity=Severity.LOW,
         result="warn",
-        message=f"a scale-in can leave skew {state.worst_skew}{above}{_SCALE_IN_NOTES[state.guard]}",
+        message=f"a scale-in can leave skew {state.worst_skew}{above}{note}",
         properties=_scale_in_properties(state),
     )
 
 
 def _scale_in_properties(state: ScaleInState | None) -> Mapping[str, str]:
-    return {} if state is None else {"scaleInWorstSkew": str(state.worst_skew), "scaleInGuard": str(state.guard)}
+    if state is None:
+        return {}
+    properties = {"scaleInWorstSkew": str(state.worst_skew), "scaleInGuard": str(state.guard)}
+    return properties | ({"scaleInInactive": state.inactive} if state.inactive else {})
 
 
 def _infeasible(scanned: ScannedWorkload) -> Iterator[ReportResult]:

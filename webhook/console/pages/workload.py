@@ -115,11 +115,15 @@ def _scale_in(workload: ScannedWorkload, *, live: bool) -> dict[str, object] | N
     state = workload.scale_in
     if state is None or not workload.skews:
         return None
-    unknown = state.guard is GuardState.REQUESTED and not live
+    text = _GUARD_TEXTS[state.guard]
+    if state.guard is GuardState.REQUESTED and not live:
+        text = _GUARD_UNKNOWN
+    elif state.inactive:
+        text = f"The policy asks for the guard. It is not active: {state.inactive}."
     return {
         "worst": state.worst_skew,
         "above": state.above,
-        "text": _GUARD_UNKNOWN if unknown else _GUARD_TEXTS[state.guard],
+        "text": text,
     }
 
 

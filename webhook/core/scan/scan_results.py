@@ -221,6 +221,7 @@ class ScaleInState(Published, frozen=True, kw_only=True):
     worst_skew: Annotated[Count, Meta(description="The largest skew of any constraint that a scale-in can leave.")]
     above: Annotated[bool, Meta(description="Whether a scale-in can leave a skew above maxSkew.")]
     guard: GuardState
+    inactive: Annotated[str, Meta(description="Why a requested guard is not active; empty if unknown.")] = ""
 
 
 class PublishedWorkload(Published, frozen=True, kw_only=True):
