@@ -90,7 +90,8 @@ LABELS = {
     "size": ("large", "small"),
     "tier": ("front", "back"),
 }
-NAMESPACES = {"shop": {"team": "a"}, "calm": {"defaults": "none"}}
+NAMESPACES = {"shop": {"team": "a"}, "calm": {"defaults": "none"}, "off": {"defaults": "none"}}
+OFF = {"mode": "inject", "matchLabelKeys": "off", "defaultingType": "System", "acceptNodeGrowth": True}
 LEFT_ALONE = {"StatefulSet", "ReplicationController", "Job", "DaemonSet", "Pod"}
 
 
@@ -144,7 +145,11 @@ def _patched(binaries, tmp_path_factory):
         plane.add_nodes({"a": 1, "b": 1, "c": 1})
         ready(plane, NAMESPACES)
         applied(plane, mutating_policies(policy(), RELEASE))
-        eventually(lambda: constraints(given(plane, of_revision())))
+        (off, binding) = mutating_policies(policy(defaults=OFF), RELEASE, suffix="-off")
+        off["spec"]["matchConditions"].append({"name": "here", "expression": "request.namespace == 'off'"})
+        applied(plane, (off, binding))
+        for namespace in ("shop", "off"):
+            eventually(lambda namespace=namespace: constraints(given(plane, of_revision(), namespace)))
         yield plane
 
 
@@ -373,6 +378,13 @@ REVISION = {"app": "web", "pod-template-hash": "6d9f"}
 )
 def test_which_pods_are_patched(patched, made, namespace, is_patched):
     assert bool(constraints(given(patched, made, namespace))) == is_patched
+
+
+def test_the_scheduler_s_own_defaults_without_match_label_keys(patched):
+    assert constraints(given(patched, of_revision(), "off")) == [
+        {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": SOFT, "labelSelector": {"matchLabels": REVISION}}
+        for skew, key in ((3, HOST), (5, ZONE))
+    ]
 
 
 def test_keys_stay_in_the_selector_if_it_would_be_empty(patched):
