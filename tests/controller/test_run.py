@@ -8,12 +8,15 @@ import urllib.request
 
 import pytest
 from cluster.stored import StoredApi, silent
+from cluster.writing.test_admission_policies import stored_bindings
 
 from certs.rotation import Lifetimes
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.cluster.writing.lease import Elector
+from webhook.controller.admission_policies import PolicyUpkeep
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.run import Controller, HealthServer
+from webhook.core.policy.policy import Policy
 
 SECRET = "/api/v1/namespaces/platform/secrets/evenspread-ca"  # noqa: S105 a path
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/platform/leases/evenspread-controller"
@@ -136,6 +139,31 @@ def test_its_metrics_tell_who_leads_and_when_the_ca_ends(process):
     assert process.metric("evenspread_leader") == [1.0]
     assert process.metric("evenspread_ca_expiry_timestamp_seconds") == [(process.api.now.timestamp() + 365 * 24 * 3600)]
     assert process.metric("evenspread_ca_bundle_writes_total") == [0.0]
+
+
+def test_only_the_leader_writes_admission_policies(process):
+    bindings = stored_bindings()
+    for path, each in bindings.objects.items():
+        process.api.put(path, each)
+    process.api.put("/version", {"gitVersion": "v1.37.1"})
+    policies = PolicyUpkeep(process.api, "even", Policy)
+    process.controller = Controller(process.elector, policies=policies, clock=lambda: process.now)
+    process.controller.turn()
+    assert [each for each in process.api.objects if "policies/even" in each] == []
+    assert process.metric("evenspread_admission_policies_valid") == []
+    process.passes(0)
+    assert len([each for each in process.api.objects if "policies/even" in each]) == 3
+    assert process.controller.readiness() == (True, "leading: yes\nadmission policies: ok\n")
+    assert process.metric("evenspread_admission_policies_valid") == [1.0]
+
+
+def test_missing_admission_policies_are_told(process):
+    policies = PolicyUpkeep(process.api, "even", Policy)
+    process.controller = Controller(process.elector, policies=policies, clock=lambda: process.now)
+    process.passes(0)
+    missing = "404 ValidatingAdmissionPolicyBinding even-deny: says 404"
+    assert process.controller.readiness() == (True, f"leading: yes\nadmission policies: {missing}\n")
+    assert process.metric("evenspread_admission_policies_valid") == [0.0]
 
 
 # -- the health port

@@ -8,6 +8,7 @@ The controller serves no admission requests.
     reports    writes the reports of a scan
     events     writes the events of a scan
     groups     writes the statuses of SpreadGroups
+    admission_policies  writes the policies of the chart
     bounds     limits for writes, CPU and time
     figures    metrics of the scan
 """

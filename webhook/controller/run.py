@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 from webhook.bounded_threads import BoundedThreads
 from webhook.cluster.feed import Feed
 from webhook.cluster.writing.lease import RETRY_SECONDS, Elector
+from webhook.controller.admission_policies import PolicyUpkeep
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.figures import ScanFigures
 from webhook.controller.publisher import FinishedScan
@@ -44,6 +45,7 @@ class Controller(Collector):
     Args:
         authority: Completes the webhook configurations. None leaves them alone.
         scanner: Scans the cluster. None disables scans.
+        policies: Writes the admission policies while this replica leads. None without them.
     """
 
     def __init__(
@@ -51,12 +53,14 @@ class Controller(Collector):
         elector: Elector,
         authority: AuthorityUpkeep | None = None,
         scanner: Scanner | None = None,
+        policies: PolicyUpkeep | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._elector = elector
         self._authority = authority
         self._scanner = scanner
+        self._policies = policies
         self._clock = clock
         self._due = clock()
         self._looked = False
@@ -69,7 +73,15 @@ class Controller(Collector):
             self._registry.register(ScanFigures(scanner))
 
     def turn(self) -> None:
-        """Reconcile the CA and the webhook configurations, if due. Never raises."""
+        """Reconcile the CA, the webhook configurations and the admission policies, if due. Never raises."""
+        self._turn_authority()
+        if self._policies is not None:
+            if self._elector.leading:
+                self._policies.turn()
+            else:
+                self._policies.forget()
+
+    def _turn_authority(self) -> None:
         if self._authority is None or (not self.changed.is_set() and self._clock() < self._due):
             return
         self.changed.clear()
@@ -108,6 +120,8 @@ class Controller(Collector):
         lines = {"leading": elector.fault or held}
         if self._authority is not None:
             lines["webhook configurations"] = self._fault or self._authority.waiting or "ok"
+        if self._policies is not None and leading:
+            lines["admission policies"] = self._policies.fault or "ok"
         if self._scanner is not None and leading:
             lines.update(self._scanner.lines())
         standing_by = bool(elector.holder) and not elector.fault
@@ -127,8 +141,14 @@ class Controller(Collector):
         }
 
     def collect(self) -> Iterator[Metric]:
-        leading, authority = self._elector.leading, self._authority
+        leading, authority, policies = self._elector.leading, self._authority, self._policies
         yield GaugeMetricFamily("evenspread_leader", "1 if this replica leads.", value=leading)
+        if policies is not None and leading:
+            yield GaugeMetricFamily(
+                "evenspread_admission_policies_valid",
+                "1 if the admission policies were those of the policy file at the last check.",
+                value=not policies.fault,
+            )
         if authority is None:
             return
         yield GaugeMetricFamily(

@@ -54,9 +54,9 @@ def test_a_ca_outlives_its_leaves():
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ((), 2, "add --lease, and at least one of --ca-secret, --deployment and --scan"),
+        ((), 2, "add --lease, and at least one of --ca-secret, --deployment, --scan and --admission-policies"),
         (SECRET, 2, "add --lease, and at least one of"),
-        (LEASE, 2, "--ca-secret, --deployment and --scan"),
+        (LEASE, 2, "--ca-secret, --deployment, --scan and --admission-policies"),
         (("--scan", *LEASE, "--scan-share", "0", "--kubeconfig", "/nowhere"), 2, "more than 0"),
         (("--scan", *LEASE, "--scan-interval", "0s", "--kubeconfig", "/nowhere"), 2, "'0s': the minimum is 1s"),
         (("--scan", *LEASE, "--config", "/nowhere", "--kubeconfig", "/nowhere"), 2, "the configuration is invalid"),

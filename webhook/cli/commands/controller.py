@@ -31,6 +31,7 @@ from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.cluster.writing.lease import Elector
 from webhook.config import reloaded
 from webhook.console.shown import Source
+from webhook.controller.admission_policies import PolicyUpkeep
 from webhook.controller.authority import AuthorityUpkeep, Replicas
 from webhook.controller.run import Controller, run
 from webhook.controller.scan import Scanner
@@ -54,6 +55,7 @@ class ControllerOptions(Struct, frozen=True, kw_only=True):
     deployment: tuple[str, str] | None
     settle_seconds: float
     lease: tuple[str, str] | None
+    admission_policies: bool
     scan: bool
     config: str | None
     scan_interval: timedelta
@@ -69,6 +71,11 @@ class ControllerOptions(Struct, frozen=True, kw_only=True):
     snapshot: str | None
     kubeconfig: str | None
     context: str | None
+
+    @property
+    def tasks(self) -> tuple[object, ...]:
+        """The options that give the controller something to do."""
+        return self.ca_secret, self.deployment, self.scan, self.admission_policies
 
 
 def _share(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
@@ -106,8 +113,13 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
     help="Seconds from a rollout of the webhook's Deployment until this controller replica reports ready.",
 )
 @option("--lease", type=OBJECT_NAME, metavar="NAMESPACE/NAME", help="Lease that elects the active replica.")
+@option(
+    "--admission-policies",
+    is_flag=True,
+    help="Write the admission policies of the chart's bindings, which have the name in --configuration.",
+)
 @option("--scan/--no-scan", default=False, help="Scan the running workloads of the cluster.")
-@option("--config", metavar="FILE", help="With --scan: the SpreadPolicy file. It is reloaded when it changes.")
+@option("--config", metavar="FILE", help="SpreadPolicy file. It is reloaded when it changes. Without it, the defaults.")
 @option(
     "--scan-interval",
     type=duration(timedelta(seconds=1)),  # --scan-share limits the cost of short intervals
@@ -172,8 +184,10 @@ def controller(**given: object) -> None:
     if options.snapshot is not None:
         _show_file(options.snapshot, options.config, console)
         return
-    if options.lease is None or not (options.ca_secret or options.deployment or options.scan):
-        raise CommandError("add --lease, and at least one of --ca-secret, --deployment and --scan")
+    if options.lease is None or not any(options.tasks):
+        raise CommandError(
+            "add --lease, and at least one of --ca-secret, --deployment, --scan and --admission-policies"
+        )
     bind = address("--health-bind", options.health_bind, _HEALTH_BIND)
     if options.kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
         raise CommandError("the controller needs a cluster: run it in a pod, or add --kubeconfig FILE")
@@ -199,8 +213,9 @@ def controller(**given: object) -> None:
         from webhook.cli.console_sources import scanner_source  # noqa: PLC0415 only with a console
 
         _show_scans(scanner_source(scanner, elector, policy, upkeep), options, console)
+    policies = PolicyUpkeep(server, options.configuration, policy) if options.admission_policies else None
     try:
-        run(Controller(elector, upkeep, scanner), elector, scanner, bind)
+        run(Controller(elector, upkeep, scanner, policies), elector, scanner, bind)
     except OSError as error:
         raise CommandError(f"--health-bind {options.health_bind}: {error.strerror}") from error
 

@@ -1,0 +1,54 @@
+"""Read the chart's bindings of admission policies, and write the policies."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook.cluster.connection import ApiServer, JsonObject
+from webhook.core.admission_policies.installed import ChartBinding, binding_names, read_binding
+
+_GROUP = "/apis/admissionregistration.k8s.io/v1"
+_ABSENT = 404
+
+
+def chart_bindings(server: ApiServer, release: str) -> Iterator[ChartBinding]:
+    """Yield the ValidatingAdmissionPolicyBindings of a release.
+
+    Raises:
+        ClusterError: The API server does not answer, or refuses a binding.
+        ValueError: A binding is not of the chart, or its settings are invalid.
+    """
+    for name in binding_names(release):
+        title = f"ValidatingAdmissionPolicyBinding {name}"
+        stored = server.send("GET", f"{_GROUP}/validatingadmissionpolicybindings/{name}").accepted(title).content
+        binding = read_binding(stored)
+        if binding is None:
+            raise ValueError(f"{title} is not of the chart")
+        yield binding
+
+
+def put_policy(server: ApiServer, policy: Mapping[str, Any]) -> bool:
+    """Write a ValidatingAdmissionPolicy, unless the stored one is equal. Returns whether anything was written.
+
+    Raises ClusterError.
+    """
+    name = policy["metadata"]["name"]
+    path, title = f"{_GROUP}/validatingadmissionpolicies/{name}", f"ValidatingAdmissionPolicy {name}"
+    answer = server.send("GET", path)
+    if answer.status == _ABSENT:
+        # Server-side apply creates it by a role for this name. RBAC cannot limit POST to a name.
+        server.apply(path, policy).accepted(title)
+        return True
+    stored = answer.accepted(title).content
+    if _is_equal(stored, policy):
+        return False
+    # An update also removes conditions that others have added. Server-side apply would keep them.
+    metadata = {**stored["metadata"], **policy["metadata"]}
+    metadata["labels"] = {**(stored["metadata"].get("labels") or {}), **policy["metadata"]["labels"]}
+    server.send("PUT", path, {**policy, "metadata": metadata}).accepted(title)
+    return True
+
+
+def _is_equal(stored: JsonObject, policy: Mapping[str, Any]) -> bool:
+    meta, own = stored["metadata"], policy["metadata"]
+    labelled = own["labels"].items() <= (meta.get("labels") or {}).items()
+    return labelled and (meta.get("ownerReferences"), stored["spec"]) == (own["ownerReferences"], policy["spec"])

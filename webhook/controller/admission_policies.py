@@ -1,0 +1,88 @@
+"""Write the admission policies of the chart, and repair them.
+
+The leader compares the stored policies with the policy file at its start, after a change of the file, and each minute.
+So it also removes changes by others, and exemptions that have expired.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.errors import ClusterError
+from webhook.cluster.writing.admission_policies import chart_bindings, put_policy
+from webhook.controller.scan_inputs import iso_time
+from webhook.core.admission_policies.installed import installed_policies
+from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
+from webhook.core.policy.policy import Policy
+from webhook.logs import bounded, exception_fields
+
+_LOOK_SECONDS = 60.0
+_RETRY_SECONDS = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+class PolicyUpkeep:
+    """Writes the policies of a release. A single thread calls `turn`. Any thread may read the attributes.
+
+    Attributes:
+        fault: The reason why the policies may differ from the policy file. Empty without a problem.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        release: str,
+        policy: Callable[[], Policy],
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._server = server
+        self._release = release
+        self._policy = policy
+        self._clock = clock
+        self.forget()
+
+    def forget(self) -> None:
+        """Check again at the next turn. Another replica may have led meanwhile."""
+        self._written: Policy | None = None
+        self._due = 0.0
+        self.fault = "not checked yet"
+
+    def turn(self) -> None:
+        """Write the policies that differ, if a check is due. Never raises."""
+        policy = self._policy()
+        if policy == self._written and self._clock() < self._due:
+            return
+        fault = ""
+        try:
+            self._reconcile(policy)
+        except (ClusterError, ValueError) as error:
+            fault = bounded(str(error))
+            if fault != self.fault:
+                _log.warning("the admission policies cannot be written: %s", fault)
+        except Exception as error:  # noqa: BLE001 a bug here must not stop the CA's rotation
+            fault = f"failed because of a bug: {type(error).__name__}"
+            if fault != self.fault:
+                _log.error("a bug stopped the admission policies", extra={"fields": exception_fields(error)})
+        self._written, self.fault = policy, fault
+        self._due = self._clock() + (_RETRY_SECONDS if fault else _LOOK_SECONDS)
+
+    def _reconcile(self, policy: Policy) -> None:
+        """Raises ClusterError or ValueError."""
+        bindings = [*chart_bindings(self._server, self._release)]
+        today = iso_time(self._clock())[:10]
+        written = [
+            put_policy(self._server, made) for made in installed_policies(policy, self._version(), today, bindings)
+        ]
+        if any(written):
+            _log.info("wrote the admission policies", extra={"fields": {"policies": sum(written)}})
+
+    def _version(self) -> KubernetesVersion:
+        """Return the API server's release, or the newest known release. Raises ClusterError."""
+        release = str(self._server.send("GET", "/version").accepted("version").content.get("gitVersion"))
+        try:
+            return parse_version(release)
+        except ValueError:
+            return RECORDED
