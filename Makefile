@@ -130,7 +130,7 @@ e2e-attacks: $(READY)
 	@$(BIN)/python -m pytest -m e2e $(ATTACKS) -q
 
 # After those, by itself: certificates that live for seconds, and replicas that end, while no call may fail.
-STEADY := tests/e2e/test_certificates.py tests/e2e/test_restarts.py tests/e2e/test_upgrade.py tests/e2e/test_hang.py
+STEADY := tests/e2e/test_certificates.py tests/e2e/test_restarts.py tests/e2e/test_upgrade.py tests/e2e/test_static_policies.py tests/e2e/test_hang.py
 e2e-steady: $(READY) image
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(STEADY) -q --durations 5
 

@@ -23,6 +23,7 @@ SCAN = {
 }
 OF_REPORTS = {"EvenspreadReportsNotWritten", "EvenspreadReportsRefused"}
 NO_SCAN = {"controller": {"scan": {"enabled": False}}}
+EVERY = {"webhook": {"failurePolicy": "Fail"}, "admission": {"static": "policies"}}
 WATCHED = {"prometheusRule": {"enabled": True}, "grafanaDashboard": {"enabled": True}}
 # Of the API server (k8s.io/apiserver/pkg/admission/metrics), and of Prometheus itself.
 OTHERS = {
@@ -104,7 +105,7 @@ def queries():
     shown = dashboard()
     yield from (target["expr"] for panel in shown["panels"] for target in panel["targets"])
     yield "evenspread_build_info"  # of the variable
-    for values in (ZERO, CERT_MANAGER, EXISTING, {"webhook": {"failurePolicy": "Fail"}}):
+    for values in (ZERO, CERT_MANAGER, EXISTING, EVERY):
         yield from (each["expr"] for each in rules(values).values())
 
 
@@ -132,7 +133,7 @@ def test_a_query_asks_for_what_is_counted(query):
 
 
 def test_alerts_say_what_is_wrong_and_how_bad_it_is():
-    for name, rule in rules({"webhook": {"failurePolicy": "Fail"}}).items():
+    for name, rule in rules(EVERY).items():
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}, name
         assert rule["annotations"].keys() == {"summary", "description", "runbook"}, name
         assert rule["annotations"]["summary"].endswith("."), name
@@ -141,7 +142,7 @@ def test_alerts_say_what_is_wrong_and_how_bad_it_is():
 def test_each_alert_names_its_line_of_the_page():
     """Only an address becomes `runbook_url`: dashboards make a link of it, and a relative one leads nowhere."""
     page = (CHART.parents[1] / "docs" / "runbook.md").read_text()
-    for values in ({"webhook": {"failurePolicy": "Fail"}}, CERT_MANAGER):
+    for values in (EVERY, CERT_MANAGER):
         for name, rule in rules(values).items():
             assert rule["annotations"]["runbook"] == f"docs/runbook.md#{name.lower()}"
             assert f'<a id="{name.lower()}"></a>{name}' in page, name
@@ -173,11 +174,28 @@ def test_a_webhook_that_is_not_trusted_is_critical_where_writes_are_refused(poli
             {**CERT_MANAGER, **NO_SCAN, "webhook": {"failurePolicy": "Fail"}},
             {"EvenspreadRefusesUnasked", "EvenspreadNoController"},
         ),
+        (
+            {**EXISTING, **NO_SCAN, "admission": {"static": "both"}},
+            {"EvenspreadNoController", "EvenspreadPoliciesDiffer"},
+        ),
     ],
-    ids=["its own CA", "cert-manager", "a Secret of yours, no scan", "no scan", "no reports", "failing closed"],
+    ids=[
+        "its own CA",
+        "cert-manager",
+        "a Secret of yours, no scan",
+        "no scan",
+        "no reports",
+        "failing closed",
+        "policies",
+    ],
 )
 def test_alerts_are_those_of_what_is_installed(values, only):
-    special = SCAN | {"EvenspreadCAEnds", "EvenspreadNotTrusted", "EvenspreadRefusesUnasked"}
+    special = SCAN | {
+        "EvenspreadCAEnds",
+        "EvenspreadNotTrusted",
+        "EvenspreadRefusesUnasked",
+        "EvenspreadPoliciesDiffer",
+    }
     assert rules(values).keys() & special == only
     assert len(rules(values)) == 11 + len(only)
 
@@ -202,7 +220,7 @@ def test_the_page_has_every_alert_with_its_first_step():
     rows = [line.split("|") for line in page.splitlines() if line.startswith('| <a id="evenspread')]
     assert [names for _, names, step, *_ in rows if not step.strip()] == []
     shown = {name for _, names, *_ in rows for name in re.findall(r"\bEvenspread\w+", names)}
-    assert shown == {name for values in (ZERO, {"webhook": {"failurePolicy": "Fail"}}) for name in rules(values)}
+    assert shown == {name for values in (ZERO, EVERY) for name in rules(values)}
 
 
 def test_whoever_fails_closed_is_woken():

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from chart.rendered import CA, CERT_MANAGER, EXISTING, INJECT, ZERO, files, objects, one
+from chart.rendered import CA, CERT_MANAGER, EXISTING, INJECT, ZERO, files, objects, one, refusal
+from msgspec import to_builtins
 from server.conftest import serving
 
 from certs.authority import issue_authority, issue_leaf
@@ -19,6 +20,7 @@ from webhook.cluster.resources import BUILT_IN_RESOURCES, watched
 from webhook.cluster.writing.registration import configurations
 from webhook.config import parse_policy
 from webhook.config.schema_checks import schema
+from webhook.core.admission_policies.installed import binding_names, read_binding
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.policy.defaults import Defaults
@@ -237,6 +239,78 @@ def test_the_guard_gets_its_right_and_a_policy_that_limits_it():
     assert not [rule for rule in rights(ZERO) if "pods" in rule["resources"]]
     assert "--guard-scale-in" not in container(ZERO, "controller")["args"]
     assert not [each for each in objects(ZERO) if each["kind"] in kinds]
+
+
+# -- admission policies
+
+POLICIES = {"admission": {"static": "policies"}}
+OF_MODES = ["evenspread-audit", "evenspread-deny", "evenspread-warn"]
+
+
+def policy_bindings(values):
+    return {
+        each["metadata"]["name"]: each
+        for each in objects(values)
+        if each["kind"] == "ValidatingAdmissionPolicyBinding" and not each["metadata"]["name"].endswith("-scale-in")
+    }
+
+
+@pytest.mark.parametrize("static", ["policies", "both"])
+def test_a_binding_of_each_mode_has_the_selectors_of_the_webhook(static):
+    conditions = [{"name": "mine", "expression": "request.name != 'a'"}]
+    webhook = {
+        "excludedNamespaces": ["team"],
+        "namespaceSelector": {"matchLabels": {"tier": "test"}},
+        "objectSelector": {"matchLabels": {"spread": "yes"}},
+        "matchConditions": conditions,
+    }
+    values = {"admission": {"static": static}, "webhook": webhook}
+    (registered,) = one(VALIDATING, values)["webhooks"]
+    found = policy_bindings(values)
+    assert [*found] == OF_MODES
+    for name, binding in found.items():
+        assert binding["spec"] == {
+            "policyName": name,
+            "validationActions": [name.removeprefix("evenspread-").capitalize()],
+            "matchResources": {key: registered[key] for key in ("namespaceSelector", "objectSelector")},
+        }
+        read = read_binding({**binding, "metadata": {**binding["metadata"], "uid": "u"}})
+        assert (read.settings.static, read.settings.failure_policy) == (static, "Ignore")
+        assert [*map(to_builtins, read.settings.match_conditions)] == conditions
+    assert binding_names("evenspread") == ("evenspread-deny", "evenspread-warn", "evenspread-audit")
+
+
+@pytest.mark.parametrize(
+    ("values", "written", "left"),
+    [
+        pytest.param(ZERO, False, False, id="the webhook, by default"),
+        pytest.param(POLICIES, True, True, id="policies"),
+        pytest.param({"admission": {"static": "both"}}, True, False, id="both"),
+        pytest.param(POLICIES | {"webhook": {"enabled": False}}, False, True, id="the kill switch"),
+        pytest.param(POLICIES | CERT_MANAGER | {"controller": {"scan": {"enabled": False}}}, True, True, id="no scan"),
+    ],
+)
+def test_the_controller_writes_policies_where_the_chart_binds_them(values, written, left):
+    assert bool(policy_bindings(values)) is written
+    arguments = container(values, "controller")["args"]
+    assert ("--admission-policies" in arguments) is written
+    stop = "kubectl delete validatingadmissionpolicybinding evenspread-deny evenspread-warn evenspread-audit --ignore"
+    assert (stop in files(values)["NOTES.txt"]) is written
+    assert not written or "--config=/run/evenspread/policy/policy.yaml" in arguments
+    assert ("--leave-warnings-to-policies" in container(values)["args"]) is left
+    rules = [each for each in one("ClusterRole", values, "controller")["rules"] if "resourceNames" in each]
+    rights = {each["resources"][0]: (sorted(each["resourceNames"]), each["verbs"]) for each in rules}
+    rights.pop("mutatingwebhookconfigurations")
+    expected = {
+        "validatingadmissionpolicies": (OF_MODES, ["get", "create", "patch", "update", "delete"]),
+        "validatingadmissionpolicybindings": (OF_MODES, ["get"]),
+    }
+    assert rights == (expected if written else {})
+
+
+def test_policies_need_a_controller():
+    values = POLICIES | CERT_MANAGER | {"controller": {"replicas": 0}}
+    assert "only the controller writes the admission policies (admission.static)" in refusal(values)
 
 
 def test_zero_values_watch_nothing_that_is_not_granted():

@@ -10,6 +10,7 @@ from chart.test_monitoring import rules
 
 HOURS = 3
 FAIL = {"webhook": {"failurePolicy": "Fail"}}
+EVERY = {**FAIL, "admission": {"static": "policies"}}
 WEBHOOK = 'namespace="platform",job="evenspread-webhook"'
 CONTROLLER = 'namespace="platform",job="evenspread-controller"'
 CAPPED = 'exported_namespace="shop",name="cache",topology_key="topology.kubernetes.io/zone"'
@@ -78,6 +79,10 @@ ALERTS = {
     "EvenspreadNotTrusted": (
         [(f"evenspread_ca_bundle_valid{{{CONTROLLER}}}", "0x{}")],
         [(f"evenspread_ca_bundle_valid{{{CONTROLLER}}}", "1x{}")],
+    ),
+    "EvenspreadPoliciesDiffer": (
+        [(f"evenspread_admission_policies_valid{{{CONTROLLER}}}", "0x{}")],
+        [(f"evenspread_admission_policies_valid{{{CONTROLLER}}}", "1x{}")],
     ),
     # The interval is five minutes: three of them, and a quarter of an hour.
     "EvenspreadScanLate": (
@@ -152,7 +157,9 @@ def written(folder, values):
     return file
 
 
-@pytest.mark.parametrize("values", [ZERO, FAIL, CERT_MANAGER, EXISTING], ids=["zero", "Fail", "cert-manager", "yours"])
+@pytest.mark.parametrize(
+    "values", [ZERO, EVERY, CERT_MANAGER, EXISTING], ids=["zero", "every", "cert-manager", "yours"]
+)
 def test_prometheus_takes_the_rules(promtool, tmp_path, values):
     found = promtool("check", "rules", "--lint=all", "--lint-fatal", written(tmp_path, values))
     assert f"SUCCESS: {len(rules(values))} rules found" in found
@@ -168,8 +175,8 @@ def case(alert, series, count):
 
 
 def test_each_alert_fires_when_it_should_and_not_one_step_before(promtool, tmp_path):
-    file = written(tmp_path, FAIL)
-    assert ALERTS.keys() == rules(FAIL).keys()
+    file = written(tmp_path, EVERY)
+    assert ALERTS.keys() == rules(EVERY).keys()
     cases = [case(alert, series, 1 - at) for alert, both in ALERTS.items() for at, series in enumerate(both)]
     tests = {"rule_files": [str(file)], "evaluation_interval": "1m", "tests": cases}
     (tmp_path / "tests.json").write_text(json.dumps(tests))

@@ -49,9 +49,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if or $closed (eq .Values.certificates.mode "self") }}yes{{ end -}}
 {{- end }}
 
+{{/* Not empty where the controller writes admission policies. Without webhook configuration, they have no selectors. */}}
+{{- define "evenspread.hasPolicies" -}}
+{{- if and .Values.webhook.enabled (ne (default "webhook" (default dict .Values.admission).static) "webhook") }}yes{{ end -}}
+{{- end }}
+
 {{/* Not empty where there is a controller: it completes the webhook configurations, and scans the cluster. */}}
 {{- define "evenspread.hasController" -}}
-{{- if .Values.controller.scan.enabled }}yes{{ else }}{{ include "evenspread.needsController" . }}{{ end -}}
+{{- if or .Values.controller.scan.enabled (include "evenspread.hasPolicies" .) }}yes{{ else }}{{ include "evenspread.needsController" . }}{{ end -}}
 {{- end }}
 
 {{/* Not empty where there is a MutatingWebhookConfiguration. */}}
