@@ -14,9 +14,10 @@ from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.explain.explanation import balances_of
 from webhook.core.pods_to_create.next_pod import problem_of
+from webhook.core.pods_to_remove.cut_counts import CutCounts
 from webhook.core.pods_to_remove.removal_order import removal_groups, removal_groups_in_steps
 from webhook.core.pods_to_remove.running_pod import RunningPod
-from webhook.core.pods_to_remove.scale_in import CutCounts, WorstStop, removal_of, scale_in_of, worst_stop
+from webhook.core.pods_to_remove.scale_in import WorstStop, removal_of, scale_in_of, worst_stop
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import Cycle
 
