@@ -79,12 +79,6 @@ class Balance(Struct, frozen=True):
         return self.written.hard
 
     @property
-    def too_few(self) -> bool:
-        """Whether the minimum is 0 because there are fewer eligible domains than minDomains."""
-        domains = self.domains
-        return domains.column.domain_count(domains.counting) < domains.constraint.min_domains
-
-    @property
     def lowest(self) -> tuple[str, ...]:
         """The eligible domains with the fewest matching pods (the global minimum), sorted."""
         counts = self.domains.counts
@@ -251,7 +245,7 @@ def why_minimum_stays(
     domains = column.domain_count(balance.domains.counting)
     if not domains:
         return f"no {'counted ' if column.present else ''}node has the label {segment}"
-    if balance.too_few:
+    if balance.domains.too_few:
         there = f"{domains} {segment}{'' if domains == 1 else 's'}"
         return f"{there}, fewer than minDomains {balance.domains.constraint.min_domains}: the minimum is 0"
     lowest = balance.lowest

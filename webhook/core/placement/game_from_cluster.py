@@ -367,7 +367,7 @@ def _limits(
             nodes=domains.counting,
             counts={slot: pods for slot, pods in counts.items() if domains.counting >> slot & 1},
             weights=together.counted(domains, batch),
-            enough=domains.column.domain_count(domains.counting) >= domains.constraint.min_domains,
+            enough=not domains.too_few,
         )
         over = domains.constraint.max_skew - domains.self_match
         pods = weighted_sum(counting.weights, together.most)

@@ -90,7 +90,7 @@ def spread_limits(
                 hard=hard,
                 counts=tuple(counts),
                 domain_of=domain_of,
-                too_few=len(numbers) < domains.constraint.min_domains,
+                too_few=domains.too_few,
             )
         )
     return tuple(sorted(limits, key=lambda limit: not limit.hard))

@@ -332,7 +332,7 @@ def _gauges(problem: Problem, game: Game) -> Iterator[_Gauge]:
         if max(domains.match_num.values(), default=0) + pods * domains.self_match <= domains.constraint.max_skew:
             continue  # No domain can exceed maxSkew, and the game leaves the constraint out.
         first = [node_sets.to_slots(node_class.nodes & counting)[:1] for node_class in game.classes]
-        enough = column.domain_count(counting) >= domains.constraint.min_domains
+        enough = not domains.too_few
         if not column.one_each:
             places = tuple(column.domain_of[slots[0]] if slots else None for slots in first)
             bases = {number: domains.match_num.get(number, 0) for number in column.domains(counting)}

@@ -173,5 +173,5 @@ def is_above_max_skew(domains: DomainCounts, more: Iterable[int] = ()) -> bool:
     for slot in more:
         if domains.counting >> slot & 1:
             counts[domains.column.domain_of[slot]] += 1
-    lowest = 0 if len(counts) < domains.constraint.min_domains else min(counts.values(), default=0)
+    lowest = 0 if domains.too_few else min(counts.values(), default=0)
     return max(counts.values(), default=0) - lowest > domains.constraint.max_skew

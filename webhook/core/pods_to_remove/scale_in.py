@@ -138,7 +138,7 @@ def worst_stop(
                     cut=cut,
                     uncounted=len(group) - sum(cut),
                     kept=kept,
-                    too_few=len(numbers) < domains.constraint.min_domains,
+                    too_few=domains.too_few,
                 )
                 worst.append(WorstStop(counts.worst_skew(), left + kept))
         if left <= fewest:
@@ -167,7 +167,7 @@ def scale_in_of(
         cut=cut,
         uncounted=len(removal.cut) - sum(cut),
         kept=removal.kept,
-        too_few=len(numbers) < constraint.min_domains,
+        too_few=domains.too_few,
     )
     names = [column.values[number] for number in numbers]
 

@@ -138,7 +138,7 @@ def _limit(balance: Balance, number: int) -> Iterator[str]:
     """
     domains = balance.domains
     minimum = f"minimum {domains.global_minimum}"
-    if balance.too_few:
+    if balance.domains.too_few:
         minimum = f"minimum 0 ({plural(number, 'domain')}, minDomains {domains.constraint.min_domains})"
     if not balance.hard:
         yield f"  a preference that rejects no node; {minimum}\n"
@@ -165,9 +165,9 @@ def _domains(balance: Balance, explanation: Explanation, paint: Paint) -> Iterat
     width = max(len("DOMAIN"), *(len(line[0]) for line in lines[:_MAX_TABLE_LINES]))
     yield paint(f"  {'DOMAIN':{width}}  PODS           ITS NODES", DIM) + "\n"
     for name, pods, low, why in lines[:_MAX_TABLE_LINES]:
-        is_minimum = low and not (balance.too_few and pods)  # with too few domains, the minimum is 0
+        is_minimum = low and not (balance.domains.too_few and pods)  # with too few domains, the minimum is 0
         mark = "minimum" if is_minimum else "too many" if _exceeds(balance, pods) else ""
-        color = (YELLOW,) if low and not balance.too_few else ()
+        color = (YELLOW,) if low and not balance.domains.too_few else ()
         yield (
             f"  {name:{width}}  {pods:4,}  {paint(f'{mark:8}', *color) if color else f'{mark:8}'}  {why}".rstrip()
             + "\n"

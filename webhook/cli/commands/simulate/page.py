@@ -191,7 +191,7 @@ def _picture(balance: Balance, end: Ending, paint: Paint) -> Iterator[str]:
     one_of_many = "" if end.waiting else ", in one order"
     yield paint(f"  {'DOMAIN':{width}}  PODS before -> after{one_of_many}", DIM) + "\n"
     for value in shown[:_MAX_DOMAINS]:
-        low = end.waiting and balance.hard and value in balance.lowest and not balance.too_few
+        low = end.waiting and balance.hard and value in balance.lowest and not balance.domains.too_few
         row = _row(value, old.get(value), counts.get(value), width, scale)
         yield f"  {row}{paint('  minimum', YELLOW) if low else ''}".rstrip() + "\n"
     if len(shown) > _MAX_DOMAINS:

@@ -39,8 +39,7 @@ class ConstraintCapacity(Struct, frozen=True, dict=True):
     @cached_property
     def limit(self) -> SkewLimit:
         """The constraint's maxSkew, and whether it has minDomains domains."""
-        constraint = self.domains.constraint
-        return SkewLimit(constraint.max_skew, self.column.domain_count(self.domains.counting) >= constraint.min_domains)
+        return SkewLimit(self.domains.constraint.max_skew, not self.domains.too_few)
 
     @property
     def column(self) -> Column:

@@ -69,6 +69,11 @@ class DomainCounts(Struct, frozen=True):
         return self.constraint.max_skew + self.global_minimum - self.self_match
 
     @property
+    def too_few(self) -> bool:
+        """Whether the minimum is 0 because there are fewer eligible domains than minDomains."""
+        return self.column.domain_count(self.counting) < self.constraint.min_domains
+
+    @property
     def counts(self) -> Mapping[str, int]:
         """The matching pods of every eligible domain, by the topology key's value."""
         values = self.column.values
