@@ -10,6 +10,7 @@ from webhook.core.admission_policies.default_sets import default_sets
 from webhook.core.admission_policies.mutating_policies import mutating_policies
 from webhook.core.admission_policies.policy_objects import STATIC_SUFFIX
 from webhook.core.api.version import RECORDED, parse_version
+from webhook.core.policy.defaults import Defaults
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 ZONES = {"domains": {ZONE: ["a", "b", "c"]}}
@@ -17,8 +18,8 @@ SOFT = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"
 HARD = SOFT | {"whenUnsatisfiable": "DoNotSchedule"}
 WHEN_3 = HARD | {"hardWhenDomains": 3}
 SELECTS_NODES = "hardWhenDomains: pods with a node selector or node affinity are left alone"
-NO_NODES = f"{ZONE}: the nodes' domains are unknown; list 3 in domains"
-NO_KARPENTER = f"{HOST}: Karpenter's nodes are unknown; set acceptNodeGrowth: true"
+NO_NODES = f"hardWhenDomains: nodes are unknown, so list 3 values of {ZONE} in domains"
+NO_KARPENTER = f"{HOST}: nodes of Karpenter are unknown, so set acceptNodeGrowth: true"
 
 
 def policy(*constraints, fields=None, **defaults):
@@ -68,6 +69,11 @@ def variables(*arguments, **defaults):
             id="Karpenter could add a node for each pod",
         ),
         pytest.param(
+            policy(WHEN_3, SOFT | {"topologyKey": HOST}),
+            [("defaultConstraints", "none", f"{NO_NODES}; {NO_KARPENTER}")],
+            id="every reason",
+        ),
+        pytest.param(
             policy(SOFT, SOFT | {"topologyKey": HOST}, acceptNodeGrowth=True),
             [("defaultConstraints", "all", "")],
             id="nodes may grow",
@@ -104,6 +110,12 @@ def test_what_is_compiled(written, covered):
 )
 def test_the_other_settings_have_a_row(defaults, rows):
     assert [each.name for each in defaults_coverage(policy(SOFT, **defaults))][1:] == rows
+
+
+def test_each_field_of_defaults_is_compiled_or_has_a_row():
+    compiled_fields = {"mode", "defaulting_type", "default_constraints", "overrides", "match_label_keys"}
+    with_a_row = {"fill_null_selector", "owners", "fallback", "accept_node_growth"}
+    assert {*Defaults.__struct_fields__} == compiled_fields | with_a_row
 
 
 def test_a_constraint_with_enough_domains_is_hard():
@@ -173,8 +185,10 @@ def test_match_label_keys(defaults, keys):
 def test_sets_share_the_variables_of_their_selectors():
     names = variables(SOFT, SOFT | {"topologyKey": "rack"}, overrides=[override("b", HARD | {"matchLabelKeys": ["b"]})])
     assert [name for name in names if name.startswith("selector")] == ["selector0", "selector1"]
-    assert [name for name in names if name.startswith("constraints")] == ["constraints1", "constraints0", "constraints"]
+    assert [name for name in names if name.startswith("constraints")] == ["constraints0", "constraints1", "constraints"]
 
 
 def test_an_override_without_constraints_needs_no_variable():
-    assert "constraints0" not in variables(SOFT, overrides=[override("none")])
+    given = variables(SOFT, overrides=[override("none")])
+    second = "variables.chosen == 1 ? dyn(variables.constraints1) : dyn([])"
+    assert ("constraints0" in given, given["constraints"]) == (False, f"[dyn([]), {second}][variables.chosen]")

@@ -42,7 +42,7 @@ def default_sets(policy: Policy) -> tuple[DefaultSet, ...]:
 
 def _default_set(policy: Policy, override: DefaultsOverride | None) -> DefaultSet:
     configured = configured_constraints(policy.defaults, override)
-    why_not = next(_obstacles(policy, override, configured), "")
+    why_not = "; ".join(dict.fromkeys(_obstacles(policy, override, configured)))
     return DefaultSet(
         override=None if override is None else override.name,
         namespaces=EVERYTHING if override is None else override.namespace_selector,
@@ -60,14 +60,15 @@ def _default_set(policy: Policy, override: DefaultsOverride | None) -> DefaultSe
 def _obstacles(
     policy: Policy, override: DefaultsOverride | None, configured: tuple[DefaultConstraint, ...]
 ) -> Iterator[str]:
-    """Yield what keeps a set from being compiled, or makes its result depend on unknown facts."""
+    """Yield each unknown fact behind the result of a set, with the setting that decides instead."""
     if not policy.defaults.injects:
         yield f"defaults.mode is {policy.defaults.mode}"
+        return
     if override is not None and override.min_replicas is not None:
         yield "minReplicas: replicas and autoscalers are unknown"
     for default in configured:
         key, wanted = default.constraint.topology_key or "", default.hard_when_domains
-        if key == HOSTNAME and not policy.defaults.accept_node_growth:
-            yield f"{key}: Karpenter's nodes are unknown; set acceptNodeGrowth: true"
         if wanted is not None and len({*policy.domains.get(key, ())}) < wanted:
-            yield f"{key}: the nodes' domains are unknown; list {wanted} in domains"
+            yield f"hardWhenDomains: nodes are unknown, so list {wanted} values of {key} in domains"
+        if key == HOSTNAME and not policy.defaults.accept_node_growth:
+            yield f"{key}: nodes of Karpenter are unknown, so set acceptNodeGrowth: true"

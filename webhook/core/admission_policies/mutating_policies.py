@@ -107,18 +107,21 @@ def _variables(policy: Policy, sets: Sequence[DefaultSet]) -> Iterator[tuple[str
     keys = {tuple(each.match_label_keys or ()): None for given in sets for each in given.constraints}
     for at, own in enumerate(keys):
         yield from _selector(str(at), own, policy)
-    constraints, records = "[]", '""'
-    for at, given in reversed([*enumerate(sets)]):
+    constraints, records = [], []
+    for at, given in enumerate(sets):
         if not given.constraints:
+            constraints.append("dyn([])")
+            records.append('""')
             continue
         parts = [(each, str([*keys].index(tuple(each.match_label_keys or ())))) for each in given.constraints]
         yield f"constraints{at}", f"[{', '.join(_value(*part) for part in parts)}]"
         yield f"record{at}", _record(policy, given, parts)
         applies = f"variables.chosen == {at}{' && variables.anyNode' if given.any_node else ''}"
-        constraints = f"{applies} ? variables.constraints{at} : {constraints}"
-        records = f"{applies} ? variables.record{at} : {records}"
-    yield "constraints", constraints
-    yield "record", records
+        constraints.append(f"{applies} ? dyn(variables.constraints{at}) : dyn([])")
+        records.append(f'{applies} ? variables.record{at} : ""')
+    # A list, because the parser of the API server allows no 250 conditions in each other.
+    yield "constraints", f"[{', '.join(constraints)}][variables.chosen]"
+    yield "record", f"[{', '.join(records)}][variables.chosen]"
     yield "room", _ROOM
 
 
