@@ -16,6 +16,7 @@ import pytest
 from e2e.controlplane.up import ControlPlane
 from e2e.objects import HOST, ZONE, path, pod_spec
 from e2e.waiting import eventually
+from msgspec.structs import replace
 
 from webhook.config import parse_policy
 from webhook.core.admission_policies.mutating_policies import mutating_policies
@@ -269,8 +270,8 @@ def counted(constraint, made, pods):
 
 
 def rest(constraint):
-    fields = msgspec.to_builtins(constraint)
-    return {key: value for key, value in fields.items() if key not in {"labelSelector", "matchLabelKeys"}}
+    """All fields but the selector."""
+    return replace(constraint, label_selector=None)
 
 
 def kind_of(made):
@@ -287,7 +288,7 @@ def is_left_alone(made):
 
 
 def created(plane, dice, workloads):
-    """Create the workloads, some Services and some autoscalers, and return their pods by namespace."""
+    """Create the workloads, some Services, autoscalers and second revisions, and return the pods by namespace."""
     for number in range(8):
         selected = {key: dice.choice(LABELS[key]) for key in dice.sample(sorted(LABELS), dice.randint(1, 2))}
         create(plane, service(number, selected), dice.choice(("shop", "calm")))
@@ -301,6 +302,12 @@ def created(plane, dice, workloads):
         if each["kind"] == "Deployment" and dice.random() < 0.1:
             where = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
             plane.api.request("POST", where, scaler(name, 5))
+        if each["kind"] == "Deployment" and dice.random() < 0.3:
+            change = {"spec": {"template": {"metadata": {"labels": {"revised": "yes"}}}}}
+            where = path("Deployment", namespace, name)
+            eventually(lambda where=where: plane.api.request("GET", where).get("status", {}).get("replicas"))
+            assert plane.api.send("PATCH", where, change, "application/merge-patch+json").status == 200
+            wanted += 1  # maxSurge is 25 %, and no pod ever becomes available
 
     def pods():
         return {namespace: listed(plane, "Pod", namespace) for namespace in NAMESPACES}
