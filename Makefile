@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test test-all browser pictures conformance fuzz fuzz-rules fuzz-inputs fuzz-index fuzz-events fuzz-reviews claims placing removals readers e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-no-loss no-loss e2e-steady e2e-release e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench bench-peers lint prose site size docs lock FORCE
+.PHONY: help install run test test-all browser pictures conformance fuzz fuzz-rules fuzz-inputs fuzz-index fuzz-events fuzz-reviews claims placing removals readers policies e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-no-loss no-loss e2e-steady e2e-release e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench bench-peers lint prose site size docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -87,6 +87,9 @@ placing: $(READY)  ## what our search of all orders says of random whole workloa
 
 removals: $(READY)  ## the order in which controllers remove random pods, against their own code; RELEASE=1.34 SEED=n COUNT=n (needs Go)
 	@conformance/removals.sh $(SEED) $(COUNT) $(CURDIR)/$(BIN)/python $(RELEASE)
+
+policies: $(READY)  ## what the expressions of compiled admission policies cost at most, by the API server's own code (needs Go)
+	@conformance/policies.sh $(CURDIR)/$(BIN)/python
 
 readers: $(READY)  ## how Karpenter and the descheduler read random constraints, beside kube-scheduler; SEED=n EACH=n (needs Go)
 	@conformance/readers.sh $(SEED) $(or $(EACH),100) $(CURDIR)/$(BIN)/python

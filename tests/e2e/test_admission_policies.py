@@ -21,6 +21,7 @@ from e2e.objects import path
 from e2e.waiting import eventually
 from msgspec.structs import replace
 
+from conformance.policies.largest import largest_objects
 from webhook.admission import Engine, answer
 from webhook.admission_request import decode_review
 from webhook.config import parse_policy
@@ -214,37 +215,6 @@ def without_uid(answered):
     return status, [UID.sub("UID", each) for each in warned], UID.sub("UID", denied)
 
 
-def immense(kind):
-    """Objects with as much as Kubernetes accepts of what the expressions walk through."""
-    many = {f"l{number}": "v" * 60 for number in range(250)}
-    entries = [{"key": f"k{number}", "operator": "In", "values": ["x" * 60]} for number in range(8)]
-    near = [f"topology.kubernetes.io/z{number:03}" for number in range(1_200)]
-    zone = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
-    over = [zone | {"topologyKey": key, "labelSelector": {"matchExpressions": entries}} for key in near]
-    keys = [f"m{number}" for number in range(60)]
-    values = [{"key": "a", "operator": "In", "values": ["y" * 60] * 20_000}]
-    for constraints, own in (
-        ([zone | {"labelSelector": {"matchLabels": many}}], {"app": "web"}),
-        ([zone | {"labelSelector": {"matchLabels": many}}], {f"l{number}": "w" for number in range(5_000)}),
-        ([zone | {"labelSelector": {"matchLabels": {"a": "b"}}, "matchLabelKeys": [*keys, *keys]}], {"m1": "x"}),
-        ([zone | {"labelSelector": {}, "matchLabelKeys": keys}], {"app": "web"}),
-        (over[:16], {"app": "web"}),
-        (over, {"app": "web"}),
-        ([zone | {"topologyKey": "topology.kubernetes.io/" + "z" * 900_000, "labelSelector": {}}], {"app": "web"}),
-        ([zone | {"labelSelector": {"matchExpressions": values}}], {}),
-    ):
-        spec = {"containers": [{"name": "web", "image": "web"}], "topologySpreadConstraints": constraints}
-        exempt = {"evenspread.io/exempt": "," * 200_000}
-        metadata = {"name": "w", "annotations": exempt, "labels": own}
-        if kind == "Pod":
-            yield {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
-            continue
-        chosen = own or {"app": "web"}
-        template = {"metadata": {"labels": chosen}, "spec": spec}
-        made = {"replicas": 3, "selector": {"matchLabels": chosen}, "template": template}
-        yield {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": made}
-
-
 def heard(answer):
     """Status, warnings and denial of the API server, without the names of the policies."""
     warnings = [each.encode("latin-1").decode() for each in answer.warnings]
@@ -340,7 +310,7 @@ def test_only_controllers_may_name_an_owner(guarded, user, status):
 @pytest.mark.parametrize("kind", ["Deployment", "Pod"])
 def test_the_largest_objects_do_not_exceed_the_cost_limit(guarded, kind):
     """The API server ends an expression that takes too long, and then the object would be refused without a reason."""
-    for made in immense(kind):
+    for made in largest_objects(kind):
         status, warnings, message = heard(created(guarded, made, "denied"))
         assert "cost" not in message + "".join(warnings), message[:600]
         assert status in {201, 403, 422}, message[:600]  # 422: invalid in Kubernetes too

@@ -15,6 +15,7 @@ from webhook.core.rules.frame.rule import WARNING_CHARS
 MOST_ITEMS = 16
 """The longest list with a sorted or indexed copy. CEL has no ranges, and no sorting before Kubernetes 1.34."""
 _RANGE = f"[{', '.join(map(str, range(MOST_ITEMS)))}]"
+_MOST_SORTED = 64
 _LEAST_WORDS = len("evenspread/: ") + 20  # as in the messages of the webhook
 
 
@@ -62,10 +63,12 @@ def indexes(values: str) -> str:
 
 
 def in_order(values: str) -> str:
-    """Return the first 16 of distinct texts, sorted."""
-    return (
-        f"{_RANGE}.filter(n, n < {values}.size()).map(n, {values}.filter(x, {values}.filter(y, y < x).size() == n)[0])"
-    )
+    """Return the first 16 of distinct texts, sorted. Of more than 64, return any 16."""
+    # The first step compares all texts with each other. The cost grows by the square, and by the length of label keys.
+    first = f"{values}.filter(x, {values}.filter(y, y < x).size() < {MOST_ITEMS})"
+    sorted_ = f"{indexes('some')}.map(n, some.filter(x, some.filter(y, y < x).size() == n)[0])"
+    unsorted = f"{indexes(values)}.map(n, {values}[n])"
+    return f"({values}.size() <= {_MOST_SORTED} ? {with_names(sorted_, some=first)} : {unsorted})"
 
 
 def distinct(values: str) -> str:

@@ -1,0 +1,79 @@
+"""What the expressions of compiled policies cost at most: python -m conformance.policies PROGRAM
+
+PROGRAM (`main.go`) compiles the policies of each release with the API server's own code, and evaluates every expression
+with the largest objects. Prints the highest costs. Exit code 1 if a release refuses an expression, or if a cost exceeds
+half of the API server's limit.
+"""
+
+import json
+import subprocess
+import sys
+
+from conformance.policies.largest import largest_objects
+from webhook.config import parse_policy
+from webhook.core.admission_policies.policies import admission_policies
+from webhook.core.api.version import OLDEST, RECORDED, parse_version
+
+TODAY = "2026-11-28"
+HIGHEST = 0.5  # of a limit
+RULES = {"spread-required": "warn", "topology-key-typo": "warn"}
+MANY, SHOWN = 100, 5
+NAMESPACE = {"metadata": {"name": "web", "labels": {f"label-{number}": "a" for number in range(MANY)}}}
+POLICIES = {
+    "all rules": {"rules": RULES, "denyFrom": "low"},
+    "100 exemptions and namespaces": {
+        "rules": RULES,
+        "exemptions": [
+            {"rule": "selector-empty", "match": {"selector": {"matchLabels": {f"label-{number}": "b"}}}, "reason": "x"}
+            for number in range(MANY)
+        ],
+        "namespaces": [
+            {"match": {"namespaceSelector": {"matchLabels": {f"label-{number}": "b"}}}, "ceiling": "deny"}
+            for number in range(MANY)
+        ],
+    },
+}
+
+
+def compiled(fields):
+    """Yield the admission policies for each release. The newest is evaluated: the costs of the others are the same."""
+    head = {"apiVersion": "config.evenspread.io/v1alpha1", "kind": "SpreadPolicy"}
+    policy = parse_policy(json.dumps(head | fields), file="p", today=TODAY).policy
+    for minor in range(OLDEST.minor, RECORDED.minor + 1):
+        release = f"1.{minor}"
+        for each in admission_policies(policy, parse_version(release), TODAY):
+            if each["kind"] == "ValidatingAdmissionPolicy":
+                yield {"release": release, "policy": each, "evaluate": minor == RECORDED.minor}
+
+
+def costs(program, fields):
+    """Return the highest cost of each expression and budget, the highest share of a limit first."""
+    objects = [each for kind in ("Deployment", "Pod") for each in largest_objects(kind)]
+    given = {"policies": [*compiled(fields)], "objects": objects, "namespace": NAMESPACE}
+    ran = subprocess.run([program], input=json.dumps(given), stdout=subprocess.PIPE, text=True, check=True)
+    found = sorted(map(json.loads, ran.stdout.splitlines()), key=share, reverse=True)
+    highest = {}
+    for each in found:
+        highest.setdefault(each["what"], each)
+    return [*highest.values()]
+
+
+def share(each):
+    return each["cost"] / each["limit"]
+
+
+def main(program):
+    worst = 0.0
+    print("| policy | expression | cost | limit | share |\n|---|---|---|---|---|")
+    for name, fields in POLICIES.items():
+        found = costs(program, fields)
+        worst = max(worst, *map(share, found))
+        for each in [*found[:SHOWN], *(each for each in found[SHOWN:] if each["what"].startswith("all "))]:
+            cells = (name, each["what"], f"{each['cost']:,}", f"{each['limit']:,}", f"{share(each):.1%}")
+            print(f"| {' | '.join(cells)} |")
+    print(f"the highest cost is {worst:.0%} of its limit, and {HIGHEST:.0%} is allowed")
+    return worst > HIGHEST
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
