@@ -4,7 +4,7 @@ import copy
 
 import pytest
 from cli.commands.doctor import world as w
-from cli.commands.doctor.test_doctor import POLICY_HEAD, policy
+from cli.commands.doctor.test_doctor import HELM, POLICY_HEAD, policy
 
 from webhook.config import parse_policy
 from webhook.core.admission_policies.installed import installed_policies, read_binding
@@ -212,7 +212,7 @@ def test_a_change_of_a_policy_of_the_chart(doctor, changed, what):
     (line,) = doctor(world(objects))
     assert (line["where"], line["what"], line["fix"]) == (OWNED, what, LOGS)
     (line,) = doctor(world(objects) | {w.DEPLOYMENTS: w.items()})[-1:]
-    assert line["fix"].endswith("--set controller.enabled=true")
+    assert line["fix"] == HELM
 
 
 def test_policies_of_the_chart_beside_applied_objects(doctor):

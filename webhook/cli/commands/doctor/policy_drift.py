@@ -90,7 +90,7 @@ def _difference(wanted: object, found: object, path: str) -> str:
 def _repair_chart(facts: InstallationFacts) -> str:
     if isinstance(facts.controller, Mapping):
         return f"kubectl -n {facts.namespace} logs deployment/{name_of(facts.controller)} --tail=20"
-    return helm_upgrade(facts, "--set controller.enabled=true")
+    return helm_upgrade(facts)
 
 
 def _compile(facts: InstallationFacts) -> str:
