@@ -169,6 +169,15 @@ def test_each_constraint_has_its_cause(constraints, expected):
     assert causes(UNEVEN, [scaled(9, 3), *by_kubelet()], *constraints) == expected
 
 
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [pytest.param("b b b c c d", NINE_TO_THREE, id="5 counted"), pytest.param("b b c d d d", None, id="3 counted")],
+)
+def test_a_removed_pod_counts_only_on_a_counted_node(nodes, expected):
+    honored, state = constraint(select=WEB, node_taints_policy="Honor"), "a: a=3 | b: b=0 | c: c=0 ~d=0"
+    assert causes(state, [scaled(9, 3), *by_kubelet(nodes)], honored) == [expected]
+
+
 WAITING = replace(running("x", "", "app=web revision=2"), status=None)
 
 
