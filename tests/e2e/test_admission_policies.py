@@ -1,13 +1,17 @@
 """What the API server answers with the compiled policies, and what the rules of the webhook answer.
 
-`ADMISSION_OBJECTS=n` sets the number of random objects, `EVENSPREAD_SEED=n` the seed.
+`ADMISSION_OBJECTS=n` sets the number of random objects, `EVENSPREAD_SEED=n` the seed. `ADMISSION_STEP=n` compares every
+nth of the recorded objects.
 """
 
 import collections
 import contextlib
+import gzip
+import io
 import itertools
 import json
 import os
+import pathlib
 import random
 import re
 import ssl
@@ -18,39 +22,51 @@ import pytest
 from e2e.controlplane.api import Api
 from e2e.controlplane.up import ControlPlane
 from e2e.objects import path
+from e2e.registration import registered
+from e2e.served import certified, serving
 from e2e.waiting import eventually
 from msgspec.structs import replace
 
 from conformance.policies.largest import largest_objects
 from webhook.admission import Engine, answer
 from webhook.admission_request import decode_review
+from webhook.cli.main import main
 from webhook.config import parse_policy
 from webhook.core.admission_policies.policies import admission_policies
 from webhook.core.admission_policies.policy_objects import STATIC_SUFFIX
 from webhook.core.admission_policies.static_rules import static_rules
 from webhook.core.api.version import RECORDED, parse_version
-from webhook.core.policy.policy import Mode
+from webhook.core.api.well_known import JOB_LABELS, POD_INDEX, POD_NAME
+from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.messages import denial, warnings_of
+from webhook.core.rules.rule_set import RULES
 
 OBJECTS = int(os.environ.get("ADMISSION_OBJECTS") or 400)
+STEP = int(os.environ.get("ADMISSION_STEP") or 10)
 SEED = int(os.environ.get("EVENSPREAD_SEED") or 36)
+VECTORS = pathlib.Path(__file__).parents[2] / "conformance" / "vectors"
 GROUP = "/apis/admissionregistration.k8s.io/v1"
+UNMATCHED = "kube-public"
+"""A namespace that the policies leave out, as all of Kubernetes' own."""
 TODAY = "2026-11-28"
 OLDER = os.environ.get("EVENSPREAD_RELEASE")
 RELEASE = parse_version(OLDER) if OLDER else RECORDED
+COMPILED = {each.rule.id for each in static_rules(Policy(), RELEASE)[1]}
+# The webhook may deny only what the policies may deny.
+OTHERS = {rule.id: "audit" for rule in RULES if rule.id not in COMPILED and not rule.of_api}
 POLICY = {
     "apiVersion": "config.evenspread.io/v1alpha1",
     "kind": "SpreadPolicy",
-    "rules": {"spread-required": "warn", "topology-key-typo": "warn"},
+    "rules": {"spread-required": "warn", "topology-key-typo": "warn", **OTHERS},
     "denyFrom": "low",
     "domains": {"example.com/rack": ["a"]},
     "exemptions": [{"rule": "selector-empty", "match": {"selector": {"matchLabels": {"old": "yes"}}}, "reason": "old"}],
     "namespaces": [
-        {"match": {"names": ["denied"]}, "ceiling": "deny"},
+        {"match": {"names": ["denied", "both", UNMATCHED]}, "ceiling": "deny"},
         {"match": {"namespaceSelector": {"matchLabels": {"tier": "bare"}}}, "ceiling": "off"},
     ],
 }
-NAMESPACES = {"warned": {}, "denied": {}, "bare": {"tier": "bare"}}
+NAMESPACES = {"warned": {}, "denied": {}, "both": {}, "bare": {"tier": "bare"}}
 KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "Pod")
 VALUES = ("web", "db", "", "x")
 ZONE = "topology.kubernetes.io/zone"
@@ -222,28 +238,121 @@ def heard(answer):
     return answer.status, [PREFIX.sub("", each) for each in warnings if PREFIX.match(each)], message
 
 
-def test_the_api_server_says_what_the_webhook_says(guarded, capsys):
-    dice = random.Random(SEED)  # noqa: S311 no secret
+def compared(plane, objects):
+    """Count the outcomes, and list the objects with different answers."""
     loaded = policy()
-    known = {each.rule.id for each in static_rules(loaded, RELEASE)[1]}
     engine = Engine(policy=loaded, version=RELEASE)
     counts, different = collections.Counter(), []
-    for number in range(OBJECTS):
-        made = random_object(dice, number)
-        stored = created(guarded, made, "bare")
+    for made in objects:
+        stored = created(plane, made, "bare")
         if stored.status != 201:
             counts["refused by Kubernetes"] += 1
             continue
         full = {"apiVersion": made["apiVersion"], "kind": made["kind"], **stored.body}
         for name in ("warned", "denied"):
-            theirs = without_uid(heard(created(guarded, made, name)))
-            expected = without_uid(ours(full, name, engine, known))
+            theirs = without_uid(heard(created(plane, made, name)))
+            expected = without_uid(ours(full, name, engine, COMPILED))
             counts["denied" if theirs[0] != 201 else "warned" if theirs[1] else "right"] += 1
-            different += [(made, theirs, expected)] if theirs != expected else []
+            different += [(full, theirs, expected)] if theirs != expected else []
+    return counts, different
+
+
+def random_objects():
+    dice = random.Random(SEED)  # noqa: S311 no secret
+    return [random_object(dice, number) for number in range(OBJECTS)]
+
+
+def test_the_api_server_says_what_the_webhook_says(guarded, capsys):
+    counts, different = compared(guarded, random_objects())
     with capsys.disabled():
         print(f"\n{OBJECTS} objects in 2 namespaces, seed {SEED}: {dict(counts)}; {len(different)} different")
     assert different == []
     assert min(counts["denied"], counts["warned"], counts["right"]) > OBJECTS / 10
+
+
+def recorded_objects():
+    """Yield the built-in objects of the recorded create requests, without their namespaces."""
+    fields = {"validate": "object", "validate-7": "object", "mutated-validate-7": "object", "admit": "create"}
+    fields |= {"refused-7": "workload", "refused-8": "workload"}
+    for name, field in fields.items():
+        with gzip.open(VECTORS / f"{name}.jsonl.gz") as lines:
+            for line in itertools.islice(lines, 0, None, STEP):
+                made = json.loads(line)["scenario"][field]
+                if made.get("kind") in KINDS and isinstance(made.get("metadata"), dict):
+                    made["metadata"].pop("namespace", None)
+                    yield made
+
+
+def is_published(made):
+    """Whether the page lists a difference of this object: its size, or a rule compiled in part."""
+    spec = made["spec"]
+    spec = spec["jobTemplate"]["spec"] if made["kind"] == "CronJob" else spec
+    spec = spec if made["kind"] == "Pod" else spec["template"]["spec"]
+    constraints = spec.get("topologySpreadConstraints") or ()
+    is_large = len(constraints) > 16 or any(len(each["topologyKey"]) > 317 for each in constraints)
+    parts_of_pods = (POD_INDEX, POD_NAME, *JOB_LABELS)
+    return (
+        is_large
+        or any(label in json.dumps(constraints) for label in parts_of_pods)
+        or "abelKeys" in json.dumps(spec.get("affinity"))
+        or len(made["metadata"]["name"]) > 52
+    )
+
+
+def test_recorded_create_requests(guarded, capsys):
+    counts, found = compared(guarded, recorded_objects())
+    different = [each for each in found if not is_published(each[0])]
+    counts["published difference"] = len(found) - len(different)
+    with capsys.disabled():
+        print(f"\nrecorded objects, every {STEP}th, in 2 namespaces: {dict(counts)}; {len(different)} different")
+    assert different == []
+    assert min(counts["denied"], counts["right"]) > 500 / STEP
+    assert counts["published difference"] < (counts["denied"] + counts["warned"] + counts["right"]) / 5
+
+
+def test_the_webhook_and_the_policies_deny_the_same(guarded, tmp_path, capsys):
+    """The policies alone, the webhook alone, and both, for the same objects."""
+    counts, different = collections.Counter(), []
+    release = guarded.api.request("GET", "/version")["gitVersion"]
+    flags = (f"--kube-version={release}", *certified(tmp_path, guarded.authority))
+    with (
+        serving(tmp_path, POLICY, *flags) as webhook,
+        registered(guarded, UNMATCHED, webhook.server, routes=("validate",)),
+        registered(guarded, "both", webhook.server, routes=("validate",)),
+    ):
+        for made in random_objects():
+            if created(guarded, made, "bare").status != 201:
+                counts["refused by Kubernetes"] += 1
+                continue
+            alone, webhook_alone, both = (created(guarded, made, each).status for each in ("denied", UNMATCHED, "both"))
+            counts["denied" if both == 403 else "admitted"] += 1
+            different += [(made, alone, webhook_alone, both)] if not alone == webhook_alone == both else []
+    with capsys.disabled():
+        print(f"\n{OBJECTS} objects, seed {SEED}: {dict(counts)}; {len(different)} denied by one only")
+    assert different == []
+    assert min(counts["denied"], counts["admitted"]) > OBJECTS / 10
+
+
+def test_doctor_compares_the_objects_of_the_api_server(guarded, tmp_path):
+    config = tmp_path / "policy.json"
+    config.write_text(json.dumps(POLICY))
+
+    def lines():
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            main(["doctor", "--kubeconfig", str(guarded.admin), "--config", str(config), "-o", "json"])
+        return [each for each in json.loads(out.getvalue()) if each["check"] == "admission policies"]
+
+    (line,) = lines()
+    assert line["state"] == "ok"
+    where = f"{GROUP}/validatingadmissionpolicies/evenspread-audit"
+    before = guarded.api.request("GET", where)["spec"]
+    guarded.api.request("PATCH", where, {"spec": {"failurePolicy": "Ignore"}}, "application/merge-patch+json")
+    (line,) = lines()
+    assert line["what"] == "spec.failurePolicy differs from the compiled object"
+    guarded.api.request("PATCH", where, {"spec": before}, "application/merge-patch+json")
+    (line,) = lines()
+    assert line["state"] == "ok"
 
 
 WRONG = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
