@@ -57,6 +57,7 @@ BREAKS = {
         "webhook/cli/commands/version.py",
         "import webhook.core.groups.status.distribution",
     ),
+    "inside the removals": ("webhook/cli/commands/version.py", "import webhook.core.pods_to_remove.cut_counts"),
     "inside explanations": ("webhook/cli/commands/version.py", "import webhook.core.explain.counted_pods"),
     "inside the rules": ("webhook/cli/commands/version.py", "import webhook.core.rules.frame.counted_workloads"),
     "inside the rules about places": (
