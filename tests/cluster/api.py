@@ -553,6 +553,6 @@ def short_body(handler, _):
 
 def replay(handler, request):
     """A watch that begins with what was said before: all that is logged, in order."""
-    api = handler.server.api
-    request.query["resourceVersion"] = str(max(api.forgotten, 0))
+    asked, logged = int(request.query["resourceVersion"]), handler.server.api.forgotten
+    request.query["resourceVersion"] = str(min(asked, logged))  # below what is logged, the answer stays 410
     return False

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from webhook.core.admission_policies.default_sets import default_sets
 from webhook.core.admission_policies.static_rules import static_rules
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.well_known import SKIP_ANNOTATION
 from webhook.core.policy.lookup import mode_for
 from webhook.core.policy.options import FallbackMode
 from webhook.core.policy.policy import Mode, Policy
@@ -50,7 +51,7 @@ _SELECTS_NODES = "hardWhenDomains: pods with a node selector or node affinity ar
 _WITHOUT_OWNERS = (
     Coverage("owners", Share.PART, "only ReplicaSets of Deployments and Argo Rollouts"),
     Coverage("one-replica", Share.NONE, "replicas and autoscalers are unknown; a single pod gets defaults too"),
-    Coverage("evenspread.io/skip", Share.PART, "only of pods; annotate the pod template instead of its owner"),
+    Coverage(SKIP_ANNOTATION, Share.PART, "only of pods; annotate the pod template instead of its owner"),
 )
 
 

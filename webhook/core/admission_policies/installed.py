@@ -16,6 +16,7 @@ from webhook.core.admission_policies.policies import ACTIONS, compiled_policy
 from webhook.core.admission_policies.policy_objects import BINDING, GROUP, InstalledParts
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import POLICIES_ANNOTATION
+from webhook.core.decoders import converted, decoder_of
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.rules.cluster import effect
 
@@ -82,11 +83,11 @@ def binding_names(release: str) -> tuple[str, ...]:
 def read_binding(stored: object) -> ChartBinding | None:
     """Read a stored binding. None if it is not of the chart. Raises ValueError if its settings are invalid."""
     try:
-        raw = msgspec.convert(stored, _Stored)
+        raw = converted(stored, _Stored)
         text = raw.metadata.annotations.get(POLICIES_ANNOTATION)
         if text is None:
             return None
-        settings = msgspec.json.decode(text, type=BindingSettings)
+        settings = decoder_of(BindingSettings).decode(text)
         mode = _MODES[raw.spec.validation_actions[0]]
     except (msgspec.DecodeError, LookupError) as error:
         raise ValueError(f"a {BINDING} of the chart is invalid: {error}") from error
