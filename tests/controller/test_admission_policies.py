@@ -74,10 +74,18 @@ def test_a_fault_is_told_and_tried_again(upkeep, caplog):
     assert upkeep.upkeep.fault == ""
 
 
-def test_it_writes_nothing_for_bindings_of_others():
-    upkeep = Upkeep(deny=binding("deny", "Deny", "mine"))
-    assert upkeep.passes() == []
-    assert upkeep.upkeep.fault == "ValidatingAdmissionPolicyBinding even-deny is not of the chart"
+@pytest.mark.parametrize(
+    ("deny", "fault"),
+    [
+        (binding("deny", "Deny", "mine"), "ValidatingAdmissionPolicyBinding even-deny is not of the chart"),
+        (None, "404 ValidatingAdmissionPolicyBinding even-deny: says 404"),
+    ],
+    ids=["of others", "missing"],
+)
+def test_a_binding_without_a_policy_stops_no_other(deny, fault):
+    upkeep = Upkeep(deny=deny)
+    assert upkeep.passes() == PATHS[1:]
+    assert upkeep.upkeep.fault == fault
 
 
 def test_a_bug_stops_nothing_else(upkeep):

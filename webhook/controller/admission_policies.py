@@ -6,13 +6,13 @@ So it also removes changes by others, and exemptions that have expired.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.errors import ClusterError
-from webhook.cluster.writing.admission_policies import chart_bindings, put_policy
+from webhook.cluster.writing.admission_policies import chart_binding, put_policy
 from webhook.controller.scan_inputs import iso_time
-from webhook.core.admission_policies.installed import installed_policies
+from webhook.core.admission_policies.installed import binding_names, installed_policies
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.policy.policy import Policy
 from webhook.logs import bounded, exception_fields
@@ -55,12 +55,9 @@ class PolicyUpkeep:
         policy = self._policy()
         if policy == self._written and self._clock() < self._due:
             return
-        fault = ""
         try:
-            self._reconcile(policy)
-        except (ClusterError, ValueError) as error:
-            fault = bounded(str(error))
-            if fault != self.fault:
+            fault = bounded(", ".join(self._reconcile(policy)))
+            if fault and fault != self.fault:
                 _log.warning("the admission policies cannot be written: %s", fault)
         except Exception as error:  # noqa: BLE001 a bug here must not stop the CA's rotation
             fault = f"failed because of a bug: {type(error).__name__}"
@@ -69,15 +66,19 @@ class PolicyUpkeep:
         self._written, self.fault = policy, fault
         self._due = self._clock() + (_RETRY_SECONDS if fault else _LOOK_SECONDS)
 
-    def _reconcile(self, policy: Policy) -> None:
-        """Raises ClusterError or ValueError."""
-        bindings = [*chart_bindings(self._server, self._release)]
-        today = iso_time(self._clock())[:10]
-        written = [
-            put_policy(self._server, made) for made in installed_policies(policy, self._version(), today, bindings)
-        ]
-        if any(written):
-            _log.info("wrote the admission policies", extra={"fields": {"policies": sum(written)}})
+    def _reconcile(self, policy: Policy) -> Sequence[str]:
+        """Write the policy of each binding, and return the faults. A missing binding stops no other policy."""
+        faults, written, today = dict[str, None](), 0, iso_time(self._clock())[:10]
+        for name in binding_names(self._release):
+            try:
+                binding = chart_binding(self._server, name)
+                for made in installed_policies(policy, self._version(), today, [binding]):
+                    written += put_policy(self._server, made)
+            except (ClusterError, ValueError) as error:
+                faults[str(error)] = None
+        if written:
+            _log.info("wrote the admission policies", extra={"fields": {"policies": written}})
+        return [*faults]
 
     def _version(self) -> KubernetesVersion:
         """Return the API server's release, or the newest known release. Raises ClusterError."""

@@ -90,6 +90,12 @@ def test_the_release_of_the_api_server(run, target, version, error):
     assert (code, error in err) == (2 if error else 0, True)
 
 
+def test_no_default_is_compiled(run):
+    code, out, err = run("compile", "--no-config", "--target", "map")
+    assert (code, err) == (0, "note: no defaults are compiled. Use --explain for the reasons\n")
+    assert "no-default-is-compiled" in out
+
+
 def test_which_defaults_are_compiled(run, tmp_path):
     (tmp_path / "p.yaml").write_text(DEFAULTS)
     out = run("compile", "--target", "map", "--explain", "--config", str(tmp_path / "p.yaml"))[1]

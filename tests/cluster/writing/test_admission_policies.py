@@ -7,7 +7,7 @@ import pytest
 from cluster.stored import StoredApi
 
 from webhook.cluster.errors import RefusedError
-from webhook.cluster.writing.admission_policies import chart_bindings, put_policy
+from webhook.cluster.writing.admission_policies import chart_binding, put_policy
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 PATH = f"{GROUP}/validatingadmissionpolicies/even-deny"
@@ -89,7 +89,7 @@ def stored_bindings(**replaced):
 
 
 def test_the_bindings_of_a_release():
-    found = [*chart_bindings(stored_bindings(), "even")]
+    found = [chart_binding(stored_bindings(), f"even-{mode}") for mode in ("deny", "warn", "audit")]
     assert [(each.name, each.mode.value, each.uid) for each in found] == [
         ("even-deny", "deny", "u-deny"),
         ("even-warn", "warn", "u-warn"),
@@ -113,5 +113,5 @@ def test_the_bindings_of_a_release():
 )
 def test_other_bindings(replaced, error, text):
     with pytest.raises(error) as raised:
-        [*chart_bindings(stored_bindings(**replaced), "even")]
+        chart_binding(stored_bindings(**replaced), "even-deny")
     assert str(raised.value) == text

@@ -1,29 +1,28 @@
 """Read the chart's bindings of admission policies, and write the policies."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from webhook.cluster.connection import ApiServer, JsonObject
-from webhook.core.admission_policies.installed import ChartBinding, binding_names, read_binding
+from webhook.core.admission_policies.installed import ChartBinding, read_binding
 
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
 _ABSENT = 404
 
 
-def chart_bindings(server: ApiServer, release: str) -> Iterator[ChartBinding]:
-    """Yield the ValidatingAdmissionPolicyBindings of a release.
+def chart_binding(server: ApiServer, name: str) -> ChartBinding:
+    """Return a ValidatingAdmissionPolicyBinding of the chart.
 
     Raises:
-        ClusterError: The API server does not answer, or refuses a binding.
-        ValueError: A binding is not of the chart, or its settings are invalid.
+        ClusterError: The API server does not answer, or does not return the binding.
+        ValueError: The binding is not of the chart, or its settings are invalid.
     """
-    for name in binding_names(release):
-        title = f"ValidatingAdmissionPolicyBinding {name}"
-        stored = server.send("GET", f"{_GROUP}/validatingadmissionpolicybindings/{name}").accepted(title).content
-        binding = read_binding(stored)
-        if binding is None:
-            raise ValueError(f"{title} is not of the chart")
-        yield binding
+    title = f"ValidatingAdmissionPolicyBinding {name}"
+    stored = server.send("GET", f"{_GROUP}/validatingadmissionpolicybindings/{name}").accepted(title).content
+    binding = read_binding(stored)
+    if binding is None:
+        raise ValueError(f"{title} is not of the chart")
+    return binding
 
 
 def put_policy(server: ApiServer, policy: Mapping[str, Any]) -> bool:

@@ -57,9 +57,7 @@ def mutating_policies(
     """
     name, api = _NAME + suffix, "v1" if gates.MUTATING_POLICIES_ARE_STABLE.holds(version) else "v1beta1"
     sets = default_sets(policy)
-    conditions = (
-        _conditions(policy) if any(each.constraints for each in sets) else [("no-default-is-compiled", "false")]
-    )
+    conditions = _conditions(policy) if compiles_defaults(policy) else [("no-default-is-compiled", "false")]
     spec = {
         # A pod without defaults is better than no pod.
         "failurePolicy": "Ignore",
@@ -72,6 +70,11 @@ def mutating_policies(
     }
     yield api_object("MutatingAdmissionPolicy", name, spec, api)
     yield api_object("MutatingAdmissionPolicyBinding", name, {"policyName": name}, api)
+
+
+def compiles_defaults(policy: Policy) -> bool:
+    """Whether any default constraint can be compiled."""
+    return any(each.constraints for each in default_sets(policy))
 
 
 def _conditions(policy: Policy) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,8 @@ STATIC_SUFFIX = ".static.k8s.io"
 NAMESPACE_LABELS = ("namespaceLabels", "has(namespaceObject.metadata.labels) ? namespaceObject.metadata.labels : {}")
 """The variable with the labels of the object's namespace."""
 _SYSTEM_NAMESPACES = ("kube-system", "kube-public", "kube-node-lease")
-_OBJECT_LABELS = {APP_NAME: "evenspread", APP_COMPONENT: "admission-policies"}
+OBJECT_LABELS = {APP_NAME: "evenspread", APP_COMPONENT: "admission-policies"}
+"""The labels of all compiled objects."""
 
 
 class InstalledParts(Struct, frozen=True, kw_only=True):
@@ -44,7 +45,7 @@ def api_object(
     kind: str, name: str, spec: Mapping[str, object], api: str = "v1", owners: Iterable[Mapping[str, str]] = ()
 ) -> Mapping[str, object]:
     """Return an object of the API group of admission policies, in this version."""
-    metadata: dict[str, object] = {"name": name, "labels": _OBJECT_LABELS}
+    metadata: dict[str, object] = {"name": name, "labels": OBJECT_LABELS}
     if owners:
         metadata["ownerReferences"] = [*owners]
     return {"apiVersion": f"{GROUP}/{api}", "kind": kind, "metadata": metadata, "spec": spec}

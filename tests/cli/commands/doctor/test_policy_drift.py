@@ -13,6 +13,7 @@ from webhook.core.api.version import parse_version
 
 CONFIGURED = "rules: {spread-required: warn}\nceiling: deny\n"
 APPLY = "evenspread compile --cluster --config configmap:spread/evenspread-webhook | kubectl apply -f -"
+REPLACE = APPLY.replace("apply", "replace")
 DENY, BINDING = "ValidatingAdmissionPolicy evenspread-deny", "ValidatingAdmissionPolicyBinding evenspread-deny"
 
 
@@ -115,7 +116,7 @@ def test_a_change_of_one_object(doctor, changed, where, what):
     changed(objects)
     (line,) = doctor(world(objects))
     assert (line["check"], line["state"], line["where"]) == ("admission policies", "problem", where)
-    assert (line["what"], line["fix"]) == (what, APPLY)
+    assert (line["what"], line["fix"]) == (what, APPLY if what == "does not exist" else REPLACE)
 
 
 def test_a_leftover_object(doctor):
@@ -150,7 +151,7 @@ def test_policies_without_a_webhook(doctor, tmp_path):
     assert doctor(bare, "--config", str(config)) == []
     config.write_text(POLICY_HEAD + "ceiling: warn\n")
     assert {each["fix"] for each in doctor(bare, "--config", str(config))} == {
-        f"evenspread compile --cluster --config {config} | kubectl apply -f -"
+        f"evenspread compile --cluster --config {config} | kubectl replace -f -"
     }
 
 
@@ -175,15 +176,17 @@ OWNED = f"{DENY.partition(' ')[0]} even-warn"
 
 
 def of_the_chart(text=CONFIGURED, annotation='{"static": "policies"}'):
-    """A binding of the chart, and its policy as the controller writes it."""
-    metadata = {"name": "even-warn", "uid": "u-1", "annotations": {"evenspread.io/admission-policies": annotation}}
-    spec = {"policyName": "even-warn", "validationActions": ["Warn"], "matchResources": {"objectSelector": {}}}
-    bound = {"kind": BINDING.partition(" ")[0], "metadata": metadata, "spec": spec}
-    loaded = parse_policy(POLICY_HEAD + text, file="p", today="2026-11-28").policy
-    good = {**metadata, "annotations": {"evenspread.io/admission-policies": '{"static": "policies"}'}}
-    bindings = [read_binding(bound | {"metadata": good})]
-    (owned,) = copy.deepcopy([*installed_policies(loaded, parse_version("1.37"), "2026-11-28", bindings)])
-    return {BOUND: bound, OWNED: owned}
+    """The bindings of the chart, and their policies as the controller writes them."""
+    loaded, objects = parse_policy(POLICY_HEAD + text, file="p", today="2026-11-28").policy, {}
+    for mode in ("deny", "warn", "audit"):
+        name, settings = f"even-{mode}", {"evenspread.io/admission-policies": '{"static": "policies"}'}
+        metadata = {"name": name, "uid": f"u-{mode}", "annotations": settings}
+        spec = {"policyName": name, "validationActions": [mode.title()], "matchResources": {"objectSelector": {}}}
+        bound = {"kind": BOUND.partition(" ")[0], "metadata": metadata, "spec": spec}
+        (owned,) = installed_policies(loaded, parse_version("1.37"), "2026-11-28", [read_binding(bound)])
+        objects |= {BOUND.replace("warn", mode): bound, OWNED.replace("warn", mode): copy.deepcopy(owned)}
+    objects[BOUND]["metadata"]["annotations"] = {"evenspread.io/admission-policies": annotation}
+    return objects
 
 
 def test_policies_of_the_chart(doctor):
@@ -213,6 +216,20 @@ def test_a_change_of_a_policy_of_the_chart(doctor, changed, what):
     assert (line["where"], line["what"], line["fix"]) == (OWNED, what, LOGS)
     (line,) = doctor(world(objects) | {w.DEPLOYMENTS: w.items()})[-1:]
     assert line["fix"] == HELM
+
+
+def test_a_deleted_binding_of_the_chart(doctor):
+    objects = of_the_chart()
+    del objects[BOUND], objects[OWNED]  # Kubernetes deletes the policy of a deleted binding
+    (line,) = doctor(world(objects))
+    assert (line["where"], line["what"], line["fix"]) == (BOUND, "does not exist", HELM)
+
+
+def test_objects_of_others_with_the_same_component(doctor):
+    objects = applied()
+    mine = copy.deepcopy(objects[DENY])
+    mine["metadata"] |= {"name": "mine", "labels": {"app.kubernetes.io/component": "admission-policies"}}
+    assert doctor(world(objects | {"mine": mine})) == []
 
 
 def test_policies_of_the_chart_beside_applied_objects(doctor):

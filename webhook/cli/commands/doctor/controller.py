@@ -46,6 +46,8 @@ def _lost(facts: InstallationFacts) -> str:
         return _CA_LOST
     if "--leave-audit-to-scan" in arguments(facts.deployment):
         return "audit-only rules are not evaluated, because the webhook leaves them to the scan"
+    if "--leave-warnings-to-policies" in arguments(facts.deployment):
+        return "the admission policies, whose warnings the webhook leaves out, are not updated"
     return ""
 
 

@@ -7,7 +7,7 @@ from webhook.cli.commands.doctor.api_fields import Object, at, name_of
 from webhook.cli.commands.doctor.diagnosis import Diagnosis, DiagnosisState, helm_upgrade, ok, problem, unknown
 from webhook.cli.commands.doctor.facts import InstallationFacts, Unread
 from webhook.cli.live_cluster import CONFIG_MAP
-from webhook.core.admission_policies.installed import installed_policies, read_binding
+from webhook.core.admission_policies.installed import binding_names, installed_policies, read_binding
 from webhook.core.admission_policies.policies import admission_policies
 from webhook.core.admission_policies.policy_objects import BINDING
 from webhook.core.api.version import RECORDED
@@ -51,16 +51,19 @@ def _drifted(facts: InstallationFacts, policy: Policy, objects: Iterable[Object]
     # Helm owns the bindings of the chart, and the controller writes their policies.
     chart = {title: read_binding(each) for title, each in found.items() if at(each, *_SETTINGS)}
     bindings = [binding for binding in chart.values() if binding is not None]
-    compiled = installed_policies(policy, version, today, bindings) if bindings else None
-    repair = _repair_chart(facts)
-    if compiled is None:
-        compiled, repair = admission_policies(policy, version, today), _compile(facts)
+    compiled, create, update = admission_policies(policy, version, today), _compile(facts), _compile(facts, "replace")
+    if bindings:
+        compiled, create = installed_policies(policy, version, today, bindings), _repair_chart(facts)
+        update, release = create, bindings[0].name.removesuffix(f"-{bindings[0].mode}")
+        for title in (f"{BINDING} {name}" for name in binding_names(release)):
+            if title not in found:
+                yield problem(_CHECK, title, "does not exist", _STALE, helm_upgrade(facts))
     expected = {_title(each): each for each in compiled}
     for title, wanted in expected.items():
         if title not in found:
-            yield problem(_CHECK, title, "does not exist", _STALE, repair)
+            yield problem(_CHECK, title, "does not exist", _STALE, create)
         elif path := _difference(_compared(wanted), _compared(found[title]), ""):
-            yield problem(_CHECK, title, f"{path[1:]} differs from the compiled object", _STALE, repair)
+            yield problem(_CHECK, title, f"{path[1:]} differs from the compiled object", _STALE, update)
     for title in sorted(found.keys() - expected.keys() - chart.keys()):
         kind, _, name = title.partition(" ")
         yield problem(_CHECK, title, "is not a compiled object", _STALE, f"kubectl delete {kind.lower()} {quote(name)}")
@@ -93,6 +96,7 @@ def _repair_chart(facts: InstallationFacts) -> str:
     return helm_upgrade(facts)
 
 
-def _compile(facts: InstallationFacts) -> str:
+def _compile(facts: InstallationFacts, verb: str = "apply") -> str:
+    """The command that creates or updates objects. ``kubectl apply`` keeps conditions that others have added."""
     config = facts.given_file or f"{CONFIG_MAP}{facts.namespace}/{facts.service_name}"
-    return f"evenspread compile --cluster --config {quote(config)} | kubectl apply -f -"
+    return f"evenspread compile --cluster --config {quote(config)} | kubectl {verb} -f -"

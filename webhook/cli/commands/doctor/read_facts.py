@@ -16,6 +16,7 @@ from webhook.cluster.errors import ClusterError, status_text
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.resources import group_path
 from webhook.config import ConfigError, config_map_policy
+from webhook.core.admission_policies.policy_objects import OBJECT_LABELS
 from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_VERSION, POLICIES_ANNOTATION
 from webhook.core.policy.policy import Policy
 from webhook.report.documents import KINDS, ReportApi
@@ -284,8 +285,8 @@ class _FactReader:
 
 def _is_compiled(found: Object) -> bool:
     """Whether an object is of `evenspread compile` or the controller, or a binding of the chart."""
-    is_labelled = at(found, "metadata", "labels", APP_COMPONENT) == "admission-policies"
-    return is_labelled or bool(at(found, "metadata", "annotations", POLICIES_ANNOTATION))
+    labels, annotations = (at(found, "metadata", field, default={}) for field in ("labels", "annotations"))
+    return OBJECT_LABELS.items() <= labels.items() or POLICIES_ANNOTATION in annotations
 
 
 def _dry_runs(metrics: list[tuple[str, str, str]]) -> int:
