@@ -56,7 +56,7 @@ class PolicyUpkeep:
         if policy == self._written and self._clock() < self._due:
             return
         try:
-            fault = bounded(", ".join(self._reconcile(policy)))
+            fault = bounded(", ".join(dict.fromkeys(self._reconcile(policy))))
             if fault and fault != self.fault:
                 _log.warning("the admission policies cannot be written: %s", fault)
         except Exception as error:  # noqa: BLE001 a bug here must not stop the CA's rotation
@@ -68,17 +68,21 @@ class PolicyUpkeep:
 
     def _reconcile(self, policy: Policy) -> Sequence[str]:
         """Write the policy of each binding, and return the faults. A missing binding stops no other policy."""
-        faults, written, today = dict[str, None](), 0, iso_time(self._clock())[:10]
+        try:
+            version = self._version()
+        except ClusterError as error:
+            return [str(error)]
+        faults, written, today = list[str](), 0, iso_time(self._clock())[:10]
         for name in binding_names(self._release):
             try:
                 binding = chart_binding(self._server, name)
-                for made in installed_policies(policy, self._version(), today, [binding]):
+                for made in installed_policies(policy, version, today, [binding]):
                     written += put_policy(self._server, made)
             except (ClusterError, ValueError) as error:
-                faults[str(error)] = None
+                faults.append(str(error))
         if written:
             _log.info("wrote the admission policies", extra={"fields": {"policies": written}})
-        return [*faults]
+        return faults
 
     def _version(self) -> KubernetesVersion:
         """Return the API server's release, or the newest known release. Raises ClusterError."""
