@@ -209,9 +209,9 @@ class ScaleInGuard:
             limits = spread_limits(balances, running, feed.index.nodes.view().slots)
         if limits is None:
             return False  # The list and the watch are from different moments.
-        plan = _plan(running, limits)
-        if isinstance(plan, str):
-            return self._give_up(key, task, unguarded, plan)
+        plan = _plan(running, limits) if limits else None
+        if plan is None:
+            return self._give_up(key, task, unguarded, _TOO_LONG if limits else _UNCOUNTED)
         return self._write(key, active, plan, unguarded)
 
     def _write(self, key: ObjectKey, active: Iterable[CostedPod], plan: RemovalPlan, unguarded: ScaleInState) -> bool:
@@ -319,15 +319,13 @@ class ScaleInGuard:
         self._wait_until = self._clock() + max(asked, backoff)
 
 
-def _plan(running: Iterable[RunningPod], limits: Sequence[SpreadLimit]) -> RemovalPlan | str:
-    """Return the order of removal, or why there is none."""
-    if not limits:
-        return _UNCOUNTED
+def _plan(running: Iterable[RunningPod], limits: Sequence[SpreadLimit]) -> RemovalPlan | None:
+    """Return the order of removal. None out of time."""
     try:
         return call_within(_PLAN_SECONDS, partial(removal_plan, [pod for pod in running if pod.ready], limits))
     except CpuLimitError:
         _log.warning("an order of removal takes too long, so its pods get no deletion costs")
-        return _TOO_LONG
+        return None
 
 
 def _task(raw: ObjectJson, within: Context) -> _Task | None:
