@@ -83,10 +83,21 @@ def workload_skews(workload: Workload, within: ScanContext, *, stand_in: bool) -
         within: The context of the scan.
         stand_in: Whether a single pod represents the pods of an unknown controller.
     """
+    for _, _, skews in skews_of_templates(workload, within, stand_in=stand_in):
+        yield from skews
+
+
+def skews_of_templates(
+    workload: Workload, within: ScanContext, *, stand_in: bool
+) -> Iterator[tuple[NextPod, Selector | None, Sequence[ActualSkew]]]:
+    """Yield the next pod of each template, the selector of the workload's pods, and the template's skews.
+
+    The arguments are those of `workload_skews`.
+    """
     if has_standing_pods(workload, stand_in=stand_in):
         own = own_pods(workload, within)
         for next_pod in next_pods(workload, within):
-            yield from actual_skews(next_pod, own)
+            yield next_pod, own, [*actual_skews(next_pod, own)]
 
 
 def actual_skews(next_pod: NextPod, own: Selector | None) -> Iterator[ActualSkew]:

@@ -25,8 +25,8 @@ from webhook.cli.target import NamedObject, parse_object
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.explain.explanation import balances_of
 from webhook.core.pods_to_remove.past_scale_ins import PastScaleIn
-from webhook.core.scan.actual_skew import domain_text, workload_skews
-from webhook.core.scan.scan_context import ScanContext, next_pods
+from webhook.core.scan.actual_skew import domain_text, skews_of_templates
+from webhook.core.scan.scan_context import ScanContext
 from webhook.core.scan.scan_results import ActualSkew, Origin
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.text import one_line, plural
@@ -148,14 +148,13 @@ def _skews_of(cluster: ScannedCluster) -> list[_WorkloadSkew]:
 
 
 def _rows(scanned: ScannedObject, within: ScanContext, events: ScaleInEvents) -> Iterator[_WorkloadSkew]:
-    skews = [*workload_skews(scanned.workload, within, stand_in=scanned.stand_in)]
-    causes: Sequence[PastScaleIn | None] = [None] * len(skews)
-    if any(skew.above for skew in skews):
-        pods = next_pods(scanned.workload, within)
-        balances = [balance for pod in pods for balance in balances_of(Cycle(pod.problem), soft_defaults=True)]
-        causes = events.causes(scanned.workload, scanned.named.namespace, balances)
-    for skew, cause in zip(skews, causes, strict=True):
-        yield _WorkloadSkew(workload=scanned.named, skew=skew, cause=cause)
+    for next_pod, _, skews in skews_of_templates(scanned.workload, within, stand_in=scanned.stand_in):
+        causes: Sequence[PastScaleIn | None] = [None] * len(skews)
+        if any(skew.above for skew in skews):
+            balances = [*balances_of(Cycle(next_pod.problem), soft_defaults=True)]
+            causes = events.causes(scanned.workload, scanned.named.namespace, balances)
+        for skew, cause in zip(skews, causes, strict=True):
+            yield _WorkloadSkew(workload=scanned.named, skew=skew, cause=cause)
 
 
 def _is_broken(workload: _WorkloadSkew) -> bool:

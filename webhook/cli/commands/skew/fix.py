@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from webhook.answers.repaired import REASONS, RepairedWorkload, repair_document
 from webhook.answers.scanned import NamedWorkload
 from webhook.cli.cluster_source import ClusterSource
-from webhook.cli.commands.skew.workloads import ScannedCluster, ScannedObject
+from webhook.cli.commands.skew.workloads import ScannedCluster
 from webhook.cli.live_cluster import reading
 from webhook.cli.output.color import BOLD, GREEN, YELLOW, Paint
 from webhook.cli.output.layout import table_lines
@@ -20,14 +20,10 @@ from webhook.cli.output.terminal import print_message
 from webhook.cluster.listing import list_objects
 from webhook.cluster.live import undecodable_line
 from webhook.cluster.resources import Resource
-from webhook.core.api.selectors import Selector
 from webhook.core.decoders import decoder_of
-from webhook.core.pods_to_create.next_pod import NextPod
 from webhook.core.pods_to_remove.eviction_search import Eviction, RepairPlan
 from webhook.core.pods_to_remove.rebalancing import DisruptionBudget, repair_plan
-from webhook.core.scan.actual_skew import actual_skews, has_standing_pods, own_pods
-from webhook.core.scan.scan_context import next_pods
-from webhook.core.scan.scan_results import ActualSkew
+from webhook.core.scan.actual_skew import skews_of_templates
 from webhook.core.text import listed, one_line, plural, segment_of
 from webhook.snapshot.load import Item
 
@@ -70,28 +66,18 @@ def repairs(cluster: ScannedCluster) -> list[Repair]:
     known = cluster.known
     (budgets, unknown), found = _budgets(known), list[Repair]()
     for scanned in cluster.objects:
-        for next_pod, own, above in _above(scanned, cluster):
-            hard = tuple(skew.name for skew in above if skew.hard)
-            soft = tuple(skew.name for skew in above if not skew.hard)
+        templates = skews_of_templates(scanned.workload, cluster.within, stand_in=scanned.stand_in)
+        for next_pod, own, skews in templates:
+            hard = tuple(skew.name for skew in skews if skew.above and skew.hard)
+            soft = tuple(skew.name for skew in skews if skew.above and not skew.hard)
+            if not (hard or soft):
+                continue
             running = next_pod.within.cluster.pods.count(next_pod.source.namespace, own) if own is not None else {}
             plan = repair_plan(next_pod, own, budgets) if hard else None
             found.append(Repair(named=scanned.named, hard=hard, soft=soft, pods=sum(running.values()), plan=plan))
     if unknown and any(repair.plan is not None and repair.plan.evictions for repair in found):
         print_message(f"{known.source}: note: {_BUDGETS.name}: {unknown}: the API server may refuse an eviction")
     return found
-
-
-def _above(
-    scanned: ScannedObject, cluster: ScannedCluster
-) -> Iterator[tuple[NextPod, Selector | None, list[ActualSkew]]]:
-    """Yield the next pod, the selector of its pods and the skews, of each template with skews above maxSkew."""
-    workload, within = scanned.workload, cluster.within
-    if has_standing_pods(workload, stand_in=scanned.stand_in):
-        own = own_pods(workload, within)
-        for next_pod in next_pods(workload, within):
-            above = [skew for skew in actual_skews(next_pod, own) if skew.above]
-            if above:
-                yield next_pod, own, above
 
 
 def _budgets(known: ClusterSource) -> tuple[Sequence[DisruptionBudget], str]:
