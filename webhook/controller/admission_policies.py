@@ -6,7 +6,7 @@ So it also removes changes by others, and exemptions that have expired.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.errors import ClusterError
@@ -56,7 +56,7 @@ class PolicyUpkeep:
         if policy == self._written and self._clock() < self._due:
             return
         try:
-            fault = bounded(", ".join(dict.fromkeys(self._reconcile(policy))))
+            fault = bounded(self._reconcile(policy))
             if fault and fault != self.fault:
                 _log.warning("the admission policies cannot be written: %s", fault)
         except Exception as error:  # noqa: BLE001 a bug here must not stop the CA's rotation
@@ -66,23 +66,21 @@ class PolicyUpkeep:
         self._written, self.fault = policy, fault
         self._due = self._clock() + (_RETRY_SECONDS if fault else _LOOK_SECONDS)
 
-    def _reconcile(self, policy: Policy) -> Sequence[str]:
-        """Write the policy of each binding, and return the faults. A missing binding stops no other policy."""
-        try:
-            version = self._version()
-        except ClusterError as error:
-            return [str(error)]
-        faults, written, today = list[str](), 0, iso_time(self._clock())[:10]
+    def _reconcile(self, policy: Policy) -> str:
+        """Write the policy of each binding, and return the first fault. A missing binding stops no other policy."""
+        version: KubernetesVersion | None = None
+        fault, written, today = "", 0, iso_time(self._clock())[:10]
         for name in binding_names(self._release):
             try:
                 binding = chart_binding(self._server, name)
+                version = version or self._version()
                 for made in installed_policies(policy, version, today, [binding]):
                     written += put_policy(self._server, made)
             except (ClusterError, ValueError) as error:
-                faults.append(str(error))
+                fault = fault or str(error)
         if written:
             _log.info("wrote the admission policies", extra={"fields": {"policies": written}})
-        return faults
+        return fault
 
     def _version(self) -> KubernetesVersion:
         """Return the API server's release, or the newest known release. Raises ClusterError."""
