@@ -15,12 +15,12 @@ import pathlib
 import random
 import re
 import ssl
-import statistics
-import time
 
 import pytest
+from e2e.controlplane import flags
 from e2e.controlplane.api import Api
 from e2e.controlplane.up import ControlPlane
+from e2e.medians import medians
 from e2e.objects import path
 from e2e.registration import registered
 from e2e.served import certified, serving
@@ -314,9 +314,9 @@ def test_the_webhook_and_the_policies_deny_the_same(guarded, tmp_path, capsys):
     """The policies alone, the webhook alone, and both, for the same objects."""
     counts, different = collections.Counter(), []
     release = guarded.api.request("GET", "/version")["gitVersion"]
-    flags = (f"--kube-version={release}", *certified(tmp_path, guarded.authority))
+    arguments = (f"--kube-version={release}", *certified(tmp_path, guarded.authority))
     with (
-        serving(tmp_path, POLICY, *flags) as webhook,
+        serving(tmp_path, POLICY, *arguments) as webhook,
         registered(guarded, UNMATCHED, webhook.server, routes=("validate",)),
         registered(guarded, "both", webhook.server, routes=("validate",)),
     ):
@@ -438,13 +438,11 @@ def test_what_an_object_pays(guarded, capsys):
     spec = {"containers": [{"name": "web", "image": "web"}], "topologySpreadConstraints": [zone]}
     made = {"replicas": 3, "selector": {"matchLabels": own}, "template": {"metadata": {"labels": own}, "spec": spec}}
     right = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": made}
-    took = {"kube-public": [], "warned": []}
-    for _ in range(100):
-        for namespace, each in took.items():
-            began = time.perf_counter()
-            assert heard(created(guarded, right, namespace)) == (201, [], "")
-            each.append((time.perf_counter() - began) * 1e3)
-    without, within = (statistics.median(each) for each in took.values())
+
+    def create(namespace):
+        assert heard(created(guarded, right, namespace)) == (201, [], "")
+
+    without, within = medians(create, "kube-public", "warned")
     with capsys.disabled():
         print(f"\nmedian of 100 creations: {without:.2f} ms without policies, {within:.2f} ms with them")
     assert within - without < 20
@@ -453,23 +451,9 @@ def test_what_an_object_pays(guarded, capsys):
 @pytest.mark.skipif(OLDER is not None, reason="Kubernetes 1.37 reads files")
 def test_policies_of_files_need_no_objects(binaries, tmp_path):
     """`--target manifests` in the directory that the API server reads at its start."""
-    manifests = tmp_path / "manifests"
-    manifests.mkdir()
     objects = [*admission_policies(policy(), RECORDED, TODAY, suffix=STATIC_SUFFIX)]
-    (manifests / "evenspread.yaml").write_text("---\n".join(json.dumps(each) + "\n" for each in objects))
-    plugin = {
-        "apiVersion": "apiserver.config.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicyConfiguration",
-        "staticManifestsDir": str(manifests),
-    }
-    admission = {
-        "apiVersion": "apiserver.config.k8s.io/v1",
-        "kind": "AdmissionConfiguration",
-        "plugins": [{"name": "ValidatingAdmissionPolicy", "configuration": plugin}],
-    }
-    (tmp_path / "admission.yaml").write_text(json.dumps(admission))
-    flags = (f"--admission-control-config-file={tmp_path / 'admission.yaml'}",)
-    with ControlPlane(tmp_path / "plane", binaries, apiserver=flags) as plane:
+    read = flags.static_policies(tmp_path, "ValidatingAdmissionPolicy", objects)
+    with ControlPlane(tmp_path / "plane", binaries, apiserver=read) as plane:
         eventually(lambda: created(plane, wrong_pod(), "default").warnings)
         status, warned, _ = heard(created(plane, wrong_pod(), "default"))
         assert plane.api.request("GET", f"{GROUP}/validatingadmissionpolicies")["items"] == []

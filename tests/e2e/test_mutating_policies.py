@@ -8,12 +8,12 @@ import io
 import json
 import os
 import random
-import statistics
-import time
 
 import msgspec
 import pytest
+from e2e.controlplane import flags
 from e2e.controlplane.up import ControlPlane
+from e2e.medians import medians
 from e2e.objects import HOST, ZONE, path, pod_spec
 from e2e.waiting import eventually
 from msgspec.structs import replace
@@ -427,13 +427,7 @@ def test_the_largest_pods_do_not_exceed_the_cost_limit(patched, made, is_patched
 
 def test_what_a_pod_pays(patched, capsys):
     """The median of a patched pod over that of a pod in a namespace that the policy does not match."""
-    took = {"kube-public": [], "shop": []}
-    for _ in range(100):
-        for namespace, each in took.items():
-            began = time.perf_counter()
-            given(patched, of_revision(), namespace)
-            each.append((time.perf_counter() - began) * 1e3)
-    without, within = (statistics.median(each) for each in took.values())
+    without, within = medians(lambda namespace: given(patched, of_revision(), namespace), "kube-public", "shop")
     with capsys.disabled():
         print(f"\nmedian of 100 creations: {without:.2f} ms without the policy, {within:.2f} ms with it")
     assert within - without < 20
@@ -442,23 +436,9 @@ def test_what_a_pod_pays(patched, capsys):
 @pytest.mark.skipif(OLDER is not None, reason="Kubernetes 1.37 reads files")
 def test_policies_of_files_need_no_objects(binaries, tmp_path):
     """`--target map-manifests` in the directory that the API server reads at its start."""
-    manifests = tmp_path / "manifests"
-    manifests.mkdir()
     objects = [*mutating_policies(policy(), RECORDED, suffix=STATIC_SUFFIX)]
-    (manifests / "evenspread.yaml").write_text("---\n".join(json.dumps(each) + "\n" for each in objects))
-    plugin = {
-        "apiVersion": "apiserver.config.k8s.io/v1",
-        "kind": "MutatingAdmissionPolicyConfiguration",
-        "staticManifestsDir": str(manifests),
-    }
-    admission = {
-        "apiVersion": "apiserver.config.k8s.io/v1",
-        "kind": "AdmissionConfiguration",
-        "plugins": [{"name": "MutatingAdmissionPolicy", "configuration": plugin}],
-    }
-    (tmp_path / "admission.yaml").write_text(json.dumps(admission))
-    flags = (f"--admission-control-config-file={tmp_path / 'admission.yaml'}",)
-    with ControlPlane(tmp_path / "plane", binaries, apiserver=flags) as plane:
+    read = flags.static_policies(tmp_path, "MutatingAdmissionPolicy", objects)
+    with ControlPlane(tmp_path / "plane", binaries, apiserver=read) as plane:
         made = eventually(lambda: constraints(given(plane, of_revision(), "default")))
         where = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
         assert plane.api.request("GET", where)["items"] == []

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+from collections.abc import Iterable, Mapping
 
 HOST = "127.0.0.1"
 
@@ -91,6 +92,19 @@ def audit(here: pathlib.Path, rules: tuple[dict, ...] = PODS_AND_THE_REST) -> tu
     policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
     (here / "audit.yaml").write_text(json.dumps(policy))
     return f"--audit-policy-file={here}/audit.yaml", f"--audit-log-path={here}/audit.log"
+
+
+def static_policies(here: pathlib.Path, plugin: str, objects: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
+    """The admission plugin reads these objects from a directory at the start."""
+    manifests = here / "manifests"
+    manifests.mkdir()
+    (manifests / "evenspread.yaml").write_text("---\n".join(json.dumps(each) + "\n" for each in objects))
+    version = "apiserver.config.k8s.io/v1"
+    configuration = {"apiVersion": version, "kind": f"{plugin}Configuration", "staticManifestsDir": str(manifests)}
+    plugins = [{"name": plugin, "configuration": configuration}]
+    given = {"apiVersion": version, "kind": "AdmissionConfiguration", "plugins": plugins}
+    (here / "admission.yaml").write_text(json.dumps(given))
+    return (f"--admission-control-config-file={here / 'admission.yaml'}",)
 
 
 def controllers(here: pathlib.Path, ports: dict[str, int]) -> list[str]:
