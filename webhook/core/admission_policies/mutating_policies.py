@@ -8,7 +8,7 @@ pods as these selectors. Other pods are left alone.
 Source: k8s.io/apiserver pkg/admission/plugin/policy/mutating dispatcher.go, patch/json_patch.go.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -56,8 +56,12 @@ def mutating_policies(
         suffix: The end of all names. Files of the API server need `STATIC_SUFFIX`.
     """
     name, api = _NAME + suffix, "v1" if gates.MUTATING_POLICIES_ARE_STABLE.holds(version) else "v1beta1"
-    sets = default_sets(policy)
-    conditions = _conditions(policy) if compiles_defaults(policy) else [("no-default-is-compiled", "false")]
+    conditions: Iterable[tuple[str, str]] = [("no-default-is-compiled", "false")]
+    variables: Mapping[str, object] = {}
+    patch = _NO_PATCH
+    if compiles_defaults(policy):
+        conditions, patch = _conditions(policy), _PATCH
+        variables = {"variables": named(_variables(policy, default_sets(policy)))}
     spec = {
         # A pod without defaults is better than no pod.
         "failurePolicy": "Ignore",
@@ -65,8 +69,8 @@ def mutating_policies(
         "reinvocationPolicy": "Never",
         "matchConstraints": match_constraints(resource_rule("", ["pods"], "CREATE")),
         "matchConditions": named(conditions),
-        "variables": named(_variables(policy, sets)),
-        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": _PATCH}}],
+        **variables,
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}],
     }
     yield api_object("MutatingAdmissionPolicy", name, spec, api)
     yield api_object("MutatingAdmissionPolicyBinding", name, {"policyName": name}, api)
@@ -191,3 +195,5 @@ _PATCH = (
     f'has({_ANNOTATIONS}) ? JSONPatch{{op: "add", path: "/metadata/annotations/{_STEP}", value: variables.record}} : '
     f'JSONPatch{{op: "add", path: "/metadata/annotations", value: {{{_KEY}: variables.record}}}}]'
 )
+# The API server requires a mutation, and takes `[]` for a list of any type.
+_NO_PATCH = "false ? [JSONPatch{}] : []"
