@@ -1,17 +1,19 @@
 """What the expressions of compiled policies cost at most: python -m conformance.policies PROGRAM
 
 PROGRAM (`main.go`) compiles the policies of each release with the API server's own code, and evaluates every expression
-with the largest objects. Prints the highest costs. Exit code 1 if a release refuses an expression, or if a cost exceeds
-half of the API server's limit.
+with the largest objects. Prints the highest costs. Exit code 1 if a release refuses an expression, if a pod gets no
+patch because an expression fails, or if a cost exceeds half of the API server's limit.
 """
 
 import json
 import subprocess
 import sys
 
-from conformance.policies.largest import largest_objects
+from conformance.policies.largest import largest_objects, largest_pods
 from webhook.config import parse_policy
+from webhook.core.admission_policies.mutating_policies import mutating_policies
 from webhook.core.admission_policies.policies import admission_policies
+from webhook.core.api import gates
 from webhook.core.api.version import OLDEST, RECORDED, parse_version
 
 TODAY = "2026-11-28"
@@ -33,6 +35,27 @@ POLICIES = {
         ],
     },
 }
+SIXTEEN = [
+    {"maxSkew": 1, "topologyKey": f"example.com/{number}", "whenUnsatisfiable": "ScheduleAnyway"} for number in range(16)
+]
+DEFAULTS = {
+    "no defaults": {"defaults": {"mode": "off"}},
+    "16 defaults and 100 overrides": {
+        "defaults": {
+            "mode": "inject",
+            "defaultConstraints": SIXTEEN,
+            "overrides": [
+                {
+                    "name": f"override-{number}",
+                    "namespaceSelector": {"matchLabels": {f"label-{number}": "a"}},
+                    "podSelector": {"matchLabels": {"app": "web", "tier": f"{number}"}},
+                    "defaultConstraints": SIXTEEN,
+                }
+                for number in range(MANY)
+            ],
+        }
+    },
+}
 
 
 def compiled(fields):
@@ -40,15 +63,20 @@ def compiled(fields):
     head = {"apiVersion": "config.evenspread.io/v1alpha1", "kind": "SpreadPolicy"}
     policy = parse_policy(json.dumps(head | fields), file="p", today=TODAY).policy
     for minor in range(OLDEST.minor, RECORDED.minor + 1):
-        release = f"1.{minor}"
-        for each in admission_policies(policy, parse_version(release), TODAY):
-            if each["kind"] == "ValidatingAdmissionPolicy":
-                yield {"release": release, "policy": each, "evaluate": minor == RECORDED.minor}
+        version = parse_version(f"1.{minor}")
+        objects = admission_policies(policy, version, TODAY)
+        if "defaults" in fields:
+            objects = mutating_policies(policy, version) if gates.HAS_MUTATING_POLICIES.holds(version) else ()
+        for each in objects:
+            if not each["kind"].endswith("Binding"):
+                yield {"release": f"{version}", "policy": each, "evaluate": minor == RECORDED.minor}
 
 
 def costs(program, fields):
     """Return the highest cost of each expression and budget, the highest share of a limit first."""
     objects = [each for kind in ("Deployment", "Pod") for each in largest_objects(kind)]
+    if "defaults" in fields:
+        objects = [*largest_pods()]
     given = {"policies": [*compiled(fields)], "objects": objects, "namespace": NAMESPACE}
     ran = subprocess.run([program], input=json.dumps(given), stdout=subprocess.PIPE, text=True, check=True)
     found = sorted(map(json.loads, ran.stdout.splitlines()), key=share, reverse=True)
@@ -65,7 +93,7 @@ def share(each):
 def main(program):
     worst = 0.0
     print("| policy | expression | cost | limit | share |\n|---|---|---|---|---|")
-    for name, fields in POLICIES.items():
+    for name, fields in (POLICIES | DEFAULTS).items():
         found = costs(program, fields)
         worst = max(worst, *map(share, found))
         for each in [*found[:SHOWN], *(each for each in found[SHOWN:] if each["what"].startswith("all "))]:

@@ -1,5 +1,9 @@
 """The largest objects that the expressions of admission policies may meet."""
 
+LONG = {f"{'p' * 60}.{'q' * 180}.{number:03}/{'n' * 63}": "v" * 63 for number in range(250)}
+REVISION = {"app": "web", "pod-template-hash": "6d9f"}
+
+
 
 def largest_objects(kind):
     """Yield objects with as many parts of each kind as Kubernetes accepts, and more than the expressions examine."""
@@ -10,15 +14,14 @@ def largest_objects(kind):
     over = [zone | {"topologyKey": key, "labelSelector": {"matchExpressions": entries}} for key in near]
     keys = [f"m{number}" for number in range(60)]
     values = [{"key": "a", "operator": "In", "values": ["y" * 60] * 20_000}]
-    long = {f"{'p' * 60}.{'q' * 180}.{number:03}/{'n' * 63}": "v" * 63 for number in range(250)}
-    conditions = [{"key": key, "operator": "NotIn", "values": ["x"]} for key in [*long][:128]]
+    conditions = [{"key": key, "operator": "NotIn", "values": ["x"]} for key in [*LONG][:128]]
     short = [zone | {"topologyKey": f"z{number}"} for number in range(20_000)]
     for constraints, own in (
-        ([zone | {"labelSelector": {"matchLabels": long}}], {"app": "web"}),
-        ([zone | {"labelSelector": {"matchLabels": dict([*long.items()][:64])}}], {key: "w" for key in long}),
-        ([zone | {"labelSelector": {"matchLabels": long}}], {key: "w" for key in long}),
-        ([zone | {"labelSelector": {"matchExpressions": conditions}}], {key: "x" for key in long}),
-        ([zone | {"labelSelector": {}, "matchLabelKeys": [*long][:16]}] * 16, {"app": "web"}),
+        ([zone | {"labelSelector": {"matchLabels": LONG}}], {"app": "web"}),
+        ([zone | {"labelSelector": {"matchLabels": dict([*LONG.items()][:64])}}], {key: "w" for key in LONG}),
+        ([zone | {"labelSelector": {"matchLabels": LONG}}], {key: "w" for key in LONG}),
+        ([zone | {"labelSelector": {"matchExpressions": conditions}}], {key: "x" for key in LONG}),
+        ([zone | {"labelSelector": {}, "matchLabelKeys": [*LONG][:16]}] * 16, {"app": "web"}),
         (short, {"app": "web"}),
         ([zone | {"labelSelector": {"matchLabels": many}}], {"app": "web"}),
         ([zone | {"labelSelector": {"matchLabels": many}}], {f"l{number}": "w" for number in range(5_000)}),
@@ -39,3 +42,21 @@ def largest_objects(kind):
         template = {"metadata": {"labels": chosen}, "spec": spec}
         made = {"replicas": 3, "selector": {"matchLabels": chosen}, "template": template}
         yield {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": made}
+
+
+def largest_pods():
+    """Yield pods of a ReplicaSet with the most and longest labels and annotations for defaults, and larger pods."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-6d9f", "uid": "u", "controller": True}
+    others = [owner | {"controller": False}] * 5_000
+    annotations = {key[:-10] + f"-{number:03}": "a" * 700 for number, key in enumerate([*LONG, *"abcdef"])}
+    for labels, given, owners in (
+        (62, annotations, [owner]),
+        (62, {"a": "b" * 262_000}, [owner]),
+        (20, annotations, [owner]),
+        (0, {}, [*others, owner]),
+        (250, annotations, [owner]),
+        (62, annotations | LONG, [owner]),
+    ):
+        own = REVISION | dict([*LONG.items()][:labels])
+        metadata = {"name": "w", "labels": own, "annotations": given, "ownerReferences": owners}
+        yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [{"name": "web"}]}}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	admissionv1 "k8s.io/api/admission/v1"
 	v1 "k8s.io/api/admissionregistration/v1"
@@ -26,12 +27,23 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
+// Policy is a ValidatingAdmissionPolicy or a MutatingAdmissionPolicy.
+type Policy struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		MatchConditions []v1.MatchCondition `json:"matchConditions"`
+		Variables       []v1.Variable       `json:"variables"`
+		Validations     []v1.Validation     `json:"validations"`
+		Mutations       []v1.Mutation       `json:"mutations"`
+	} `json:"spec"`
+}
+
 // Input has policies, the release that each is compiled for, and objects to evaluate some of them with.
 type Input struct {
 	Policies []struct {
-		Release  string                       `json:"release"`
-		Policy   v1.ValidatingAdmissionPolicy `json:"policy"`
-		Evaluate bool                         `json:"evaluate"`
+		Release  string `json:"release"`
+		Policy   Policy `json:"policy"`
+		Evaluate bool   `json:"evaluate"`
 	} `json:"policies"`
 	Objects   []json.RawMessage `json:"objects"`
 	Namespace corev1.Namespace  `json:"namespace"`
@@ -58,8 +70,8 @@ func (s source) ReturnTypes() []*cel.Type { return s.types }
 
 // compiled has the parts of a policy that share a budget. The API server evaluates variables when a part needs them.
 type compiled struct {
-	compiler                          *plugin.CompositedCompiler
-	conditions, validations, messages []cel.Program
+	compiler                                     *plugin.CompositedCompiler
+	conditions, validations, messages, mutations []cel.Program
 	// costs are those of every evaluation, by expression.
 	costs map[string]int64
 }
@@ -138,7 +150,7 @@ func fail(err any) {
 	os.Exit(1)
 }
 
-func compile(policy v1.ValidatingAdmissionPolicy, release string) compiled {
+func compile(policy Policy, release string) compiled {
 	before := version.MustParse(release).SubtractMinor(1)
 	compiler, err := plugin.NewCompositedCompiler(environment.MustBaseEnvSet(before))
 	if err != nil {
@@ -166,26 +178,38 @@ func compile(policy v1.ValidatingAdmissionPolicy, release string) compiled {
 			made.messages = append(made.messages, compiled("message", rule, each.MessageExpression, none, cel.StringType))
 		}
 	}
+	patches := plugin.OptionalVariableDeclarations{HasAuthorizer: true, HasPatchTypes: true}
+	for _, each := range policy.Spec.Mutations {
+		text, result := each.JSONPatch.Expression, cel.ListType(cel.ObjectType("JSONPatch"))
+		made.mutations = append(made.mutations, compiled("the", "patch", text, patches, result))
+	}
 	return made
 }
 
-// evaluate evaluates a policy as the validator does.
+// evaluate evaluates a policy as the validator and the dispatcher of mutations do. Mutations get only the objects that
+// meet the conditions, because the conditions limit their size. A mutation must not fail.
 func (c compiled) evaluate(object runtime.Object, namespace *corev1.Namespace) []Cost {
 	clear(c.costs)
-	evaluate := func(programs []cel.Program) (sum int64) {
+	matches := true
+	evaluate := func(programs []cel.Program, isRequired bool) (sum int64) {
 		ctx, activation := c.activation(object, namespace)
 		for _, each := range programs {
-			// It may fail for an object: the API server then uses the message without an expression.
-			_, details, _ := each.ContextEval(ctx, activation)
+			// A message may fail for an object: the API server then uses the message without an expression.
+			value, details, err := each.ContextEval(ctx, activation)
+			if err != nil && isRequired {
+				fail(err)
+			}
+			matches = matches && value != types.False
 			sum += int64(*details.ActualCost()) + ctx.GetAndResetCost()
 		}
 		return sum
 	}
-	conditions := evaluate(c.conditions)
-	rest := evaluate(c.validations) + evaluate(c.messages)
-	found := []Cost{
-		{What: "all conditions", Cost: conditions, Limit: limits.RuntimeCELCostBudgetMatchConditions},
-		{What: "all validations", Cost: rest, Limit: limits.RuntimeCELCostBudget},
+	found := []Cost{{What: "all conditions", Cost: evaluate(c.conditions, false), Limit: limits.RuntimeCELCostBudgetMatchConditions}}
+	if len(c.mutations) == 0 {
+		rest := evaluate(c.validations, false) + evaluate(c.messages, false)
+		found = append(found, Cost{What: "all validations", Cost: rest, Limit: limits.RuntimeCELCostBudget})
+	} else if matches {
+		found = append(found, Cost{What: "all of the patch", Cost: evaluate(c.mutations, true), Limit: limits.RuntimeCELCostBudget})
 	}
 	for name, cost := range c.costs {
 		found = append(found, Cost{What: name, Cost: cost, Limit: limits.PerCallLimit})
