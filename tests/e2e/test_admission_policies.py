@@ -357,6 +357,7 @@ def test_doctor_compares_the_objects_of_the_api_server(guarded, tmp_path):
 
 WRONG = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
 NUMBERS = itertools.count(1)
+REPLICA_SETS = "system:serviceaccount:kube-system:replicaset-controller"
 
 
 def stored(plane, name, **pod_spec):
@@ -398,16 +399,19 @@ def test_an_update_cannot_remove_what_a_rule_requires(guarded):
 
 
 @pytest.mark.parametrize(
-    ("user", "status"),
+    ("user", "owner", "status"),
     [
-        pytest.param("jane", 403, id="a person"),
-        pytest.param("system:serviceaccount:kube-system:replicaset-controller", 201, id="the controller"),
+        pytest.param("jane", "apps/v1/ReplicaSet", 403, id="a person"),
+        pytest.param(REPLICA_SETS, "apps/v1/ReplicaSet", 201, id="the controller"),
+        pytest.param("system:serviceaccount:db:operator", "db.example.com/v1/Db", 403, id="of a custom resource"),
     ],
 )
-def test_only_controllers_may_name_an_owner(guarded, user, status):
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "u", "controller": True}
+def test_only_controllers_may_name_an_owner(guarded, user, owner, status):
+    version, _, kind = owner.rpartition("/")
     made = wrong_pod()
-    made["metadata"]["ownerReferences"] = [owner]
+    made["metadata"]["ownerReferences"] = [
+        {"apiVersion": version, "kind": kind, "name": "x", "uid": "u", "controller": True}
+    ]
     name = f"user-{next(NUMBERS)}"
     guarded.kubeconfig(name, user, ("system:masters",))
     context = ssl.create_default_context(cadata=guarded.authority.pem.decode())
