@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import UNSET, Struct
 
+from webhook.answers.audited import SkippedRule
 from webhook.answers.fleet import FleetCluster, FleetWorkload, SeverityCounts, UnreadCluster, WorkloadInCluster
 from webhook.cli.checking.levels import Level, exit_code
-from webhook.cli.checking.results import Gap, Row, RunResult
+from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.exit_codes import Exit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Severity
@@ -57,12 +58,12 @@ def combined(fleet: Fleet) -> RunResult:
     unread = [InputFault(file=each.name, message=each.error) for each in fleet.audits if each.result is None]
     gaps, kinds = Counter[tuple[str, str]](), Counter[str]()
     for result in results:
-        gaps.update({(gap.rule, gap.missing): gap.objects for gap in result.gaps})
+        gaps.update({(gap.rule, gap.not_evaluated): gap.objects for gap in result.gaps})
         kinds.update(result.kinds)
     return RunResult(
         rows=tuple(row for result in results for row in result.rows),
         faults=(*(fault for result in results for fault in result.faults), *unread),
-        gaps=tuple(Gap(rule, missing, count) for (rule, missing), count in sorted(gaps.items())),
+        gaps=tuple(SkippedRule(rule, missing, count) for (rule, missing), count in sorted(gaps.items())),
         failures=tuple(failure for result in results for failure in result.failures),
         files=sum(result.files for result in results),
         kinds=kinds,

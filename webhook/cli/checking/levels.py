@@ -7,8 +7,9 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from webhook.answers.audited import HiddenEntry
 from webhook.cli.checking.finding_text import is_refused
-from webhook.cli.checking.results import HiddenFindings, Row, RunResult
+from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.exit_codes import Exit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import ONCE_PER_RUN
@@ -78,7 +79,7 @@ def selected(result: RunResult, lowest: Level) -> RunResult:
     return replace(
         result,
         rows=shown,
-        hidden=tuple(HiddenFindings(rule, level, count) for (rule, level), count in counts.items()),
+        hidden=tuple(HiddenEntry(rule, level, count) for (rule, level), count in counts.items()),
         clean=(*result.clean, *clean),
     )
 
@@ -89,8 +90,8 @@ def hidden_lines(result: RunResult) -> Iterator[str]:
     Yields nothing if no finding is hidden.
     """
     counts = Counter[str]()
-    for hidden in result.hidden:
-        counts[hidden.level] += hidden.count
+    for entry in result.hidden:
+        counts[entry.level] += entry.hidden
     if not counts:
         return
     below = [level for level in Level if level in counts]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from webhook.answers.audited import HiddenEntry, SkippedRule
 from webhook.cli.output.terminal import print_message
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.judging import JudgedFinding
@@ -72,22 +73,6 @@ class Row(Struct, frozen=True, kw_only=True):
         return self.manifest.file, self.manifest.title, self.judged.finding.rule, self.judged.finding.path
 
 
-class Gap(Struct, frozen=True):
-    """A rule that was not evaluated, the missing fact, and the number of objects."""
-
-    rule: str
-    missing: str
-    objects: int
-
-
-class HiddenFindings(Struct, frozen=True):
-    """The number of a rule's findings below the requested severity level."""
-
-    rule: str
-    level: str
-    count: int
-
-
 class RunResult(Struct, frozen=True, kw_only=True):
     """The result of a check run.
 
@@ -109,9 +94,9 @@ class RunResult(Struct, frozen=True, kw_only=True):
     """
 
     rows: tuple[Row, ...] = ()
-    hidden: tuple[HiddenFindings, ...] = ()
+    hidden: tuple[HiddenEntry, ...] = ()
     faults: tuple[InputFault, ...] = ()
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[SkippedRule, ...] = ()
     failures: tuple[ReviewFailure, ...] = ()
     files: int = 0
     kinds: Mapping[str, int] = {}

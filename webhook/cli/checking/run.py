@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from webhook.answers.audited import SkippedRule
 from webhook.cli.checking.finding_text import rule_url
 from webhook.cli.checking.ignores import IgnoreLog
 from webhook.cli.checking.input_objects import (
@@ -23,7 +24,7 @@ from webhook.cli.checking.input_objects import (
     spread_groups,
 )
 from webhook.cli.checking.patches import read_patch
-from webhook.cli.checking.results import Gap, ReviewFailure, Row, RunResult
+from webhook.cli.checking.results import ReviewFailure, Row, RunResult
 from webhook.cli.frame import Frame
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.budget import OF_SIZE, Missing
@@ -286,7 +287,7 @@ class CheckRun:
         return RunResult(
             rows=tuple(self.rows),
             faults=(*self.faults, *self.ignores.faults()),
-            gaps=tuple(Gap(rule, missing, count) for (rule, missing), count in sorted(self._gaps.items())),
+            gaps=tuple(SkippedRule(rule, missing, count) for (rule, missing), count in sorted(self._gaps.items())),
             failures=tuple(self._failures),
             files=self._files,
             kinds=self._kinds,

@@ -52,8 +52,8 @@ def as_values(result: RunResult) -> list[dict[str, object]]:
 
 def _entries(result: RunResult) -> Iterator[_Entry]:
     yield from map(_finding, result.rows)
-    yield from (HiddenEntry(rule=entry.rule, level=entry.level, hidden=entry.count) for entry in result.hidden)
-    yield from (SkippedRule(rule=gap.rule, not_evaluated=gap.missing, objects=gap.objects) for gap in result.gaps)
+    yield from result.hidden
+    yield from result.gaps
     if result.scan is not None:
         yield from state_entries(result.scan)
 

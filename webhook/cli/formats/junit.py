@@ -42,7 +42,7 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
     yield from cases
     lines = [
         *hidden_lines(result),
-        *(one_line(f"{gap.rule}: not evaluated, {gap.missing}", 1024) for gap in result.gaps),
+        *(one_line(f"{gap.rule}: not evaluated, {gap.not_evaluated}", 1024) for gap in result.gaps),
     ]
     if lines:
         text = _text("\n".join(lines))

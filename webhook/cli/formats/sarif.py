@@ -40,7 +40,7 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
     if result.scan is not None:
         totals["evenspread"] = scan_numbers(result.scan)
     if result.hidden:
-        totals["hiddenFindings"] = {f"{entry.rule} ({entry.level})": entry.count for entry in result.hidden}
+        totals["hiddenFindings"] = {f"{entry.rule} ({entry.level})": entry.hidden for entry in result.hidden}
     if totals:
         run["properties"] = totals
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}

@@ -110,7 +110,7 @@ def gap_lines(result: RunResult, *, verbose: bool) -> Iterator[str]:
     """
     rules: dict[str, set[str]] = defaultdict(set)
     for gap in result.gaps:
-        rules[gap.missing].add(gap.rule)
+        rules[gap.not_evaluated].add(gap.rule)
     facts = sorted(rules.items(), key=lambda entry: (entry[0] != Missing.NO_CLUSTER.value, entry[0]))
     if verbose:
         for missing, names in facts:
