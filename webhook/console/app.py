@@ -30,6 +30,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Server": "evenspread",  # without it, the server would name its Python version
     "Cache-Control": "no-cache",  # a browser asks each time, and gets 304 while nothing changed
 }
 # Protects against DNS rebinding: a foreign page in the user's browser can point its own host name at this address.

@@ -3,13 +3,12 @@
 import socket
 import socketserver
 import threading
-from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import WSGIApplication
 
 from webhook.bounded_threads import CONNECTIONS, BoundedThreads
 
 _PATIENCE_SECONDS = 10.0
-_LONGEST_LINE = 65_536
 
 
 class ConsoleServer(BoundedThreads, WSGIServer):
@@ -57,10 +56,6 @@ class ConsoleServer(BoundedThreads, WSGIServer):
         self.setup_environ()
 
 
-class _Answering(ServerHandler):
-    server_software = "evenspread"
-
-
 class _ConsoleHandler(WSGIRequestHandler):
     server: ConsoleServer
 
@@ -68,24 +63,6 @@ class _ConsoleHandler(WSGIRequestHandler):
         """Set the socket timeout for reads and writes of this connection."""
         self.request.settimeout(self.server.patience_seconds)
         super().setup()
-
-    def handle(self) -> None:
-        """Read and answer one HTTP request. This method replaces the base class's, which cannot use `_Answering`."""
-        self.raw_requestline = self.rfile.readline(_LONGEST_LINE + 1)
-        if len(self.raw_requestline) > _LONGEST_LINE:
-            self.requestline = self.request_version = self.command = ""
-            self.send_error(414)
-        elif self.parse_request():
-            answering = _Answering(
-                self.rfile,
-                self.wfile,  # type: ignore[arg-type]  # as there
-                self.get_stderr(),
-                self.get_environ(),
-                multithread=True,
-                multiprocess=False,
-            )
-            answering.request_handler = self  # type: ignore[attr-defined]  # for its `close`, as there
-            answering.run(self.server.get_app())  # type: ignore[arg-type]  # it has one
 
     def log_message(self, *_: object) -> None:
         """Write no access log."""

@@ -4,7 +4,8 @@ The number of time series is limited. At most twelve zones, and only the worst w
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from operator import itemgetter
 from typing import TypeVar
 
@@ -26,6 +27,7 @@ _MOST_WAITING = 100
 _MOST_SKEWS = 1000
 _MOST_CAPS = 1000
 _Value = TypeVar("_Value")
+_Family = TypeVar("_Family", GaugeMetricFamily, CounterMetricFamily)
 _Labels = tuple[str, ...]
 _OF_A_WORKLOAD = ("namespace", "kind", "name")
 _OF_A_SKEW = (*_OF_A_WORKLOAD, "topology_key", "when_unsatisfiable")
@@ -62,28 +64,34 @@ class ScanFigures(Collector):
         reports, events = self._scanner.reports, self._scanner.events
         if reports is not None:
             api = GaugeMetricFamily("evenspread_report_api", "1 for the apiVersion of the reports.", labels=["api"])
-            for api_version in ReportApi:
-                api.add_metric([str(api_version)], reports.api is api_version)
-            yield api
-            writes = CounterMetricFamily(
+            yield _filled(api, (((str(version),), reports.api is version) for version in ReportApi))
+            yield _outcomes(
                 "evenspread_report_writes",
                 "Reports by outcome: written, removed, postponed (too many a minute), refused (by a quota or policy of "
                 "the namespace, or because it is terminating), failed.",
-                labels=["outcome"],
+                reports.writes,
             )
-            for outcome, count in list(reports.writes.items()):
-                writes.add_metric([outcome], count)
-            yield writes
         if events is not None:
-            events_written = CounterMetricFamily(
+            written = CounterMetricFamily(
                 "evenspread_scan_events",
                 "Events by outcome: told (written), known (written by an earlier leader), postponed (too many a "
                 "minute), refused (by the API server), failed.",
                 labels=["reason", "outcome"],
             )
-            for (reason, outcome), count in list(events.outcomes.items()):
-                events_written.add_metric([reason, outcome], count)
-            yield events_written
+            yield _filled(written, list(events.outcomes.items()))
+
+
+def _filled(family: _Family, rows: Iterable[tuple[Sequence[str], float]]) -> _Family:
+    """Return the metric with a series for each row: its label values and its value."""
+    for labels, value in rows:
+        family.add_metric(labels, value)
+    return family
+
+
+def _outcomes(name: str, text: str, counts: Mapping[str, int]) -> Metric:
+    """Return a counter with a series for each outcome. Another thread may count meanwhile."""
+    rows = [((outcome,), count) for outcome, count in list(counts.items())]
+    return _filled(CounterMetricFamily(name, text, labels=["outcome"]), rows)
 
 
 def _group_metrics(groups: GroupReconciler) -> Iterator[Metric]:
@@ -95,10 +103,8 @@ def _group_metrics(groups: GroupReconciler) -> Iterator[Metric]:
         "evenspread_groups", "SpreadGroups by condition and its status.", labels=["condition", "status"]
     )
     counted = Counter((row.type, row.status) for group in known_groups for row in group.status.conditions)
-    for condition in sorted(CONDITIONS):
-        for status in ("True", "False", "Unknown"):
-            conditions.add_metric([condition, status], counted[condition, status])
-    yield conditions
+    pairs = product(sorted(CONDITIONS), ("True", "False", "Unknown"))
+    yield _filled(conditions, ((pair, counted[pair]) for pair in pairs))
     above = GaugeMetricFamily(
         "evenspread_group_cap_exceeded_pods",
         "Pods above a broken cap of a SpreadGroup, in the fullest domain.",
@@ -110,22 +116,17 @@ def _group_metrics(groups: GroupReconciler) -> Iterator[Metric]:
             if is_broken(spread):
                 labels = (known.group.meta.namespace, known.group.meta.name, spread.topology_key)
                 broken[labels] = max(broken.get(labels, 0), max(spread.domains.values()) - spread.cap)
-    for of_cap, pods in _take_in_turns(broken.items(), _MOST_CAPS):
-        above.add_metric(of_cap, pods)
-    yield above
+    yield _filled(above, _take_in_turns(broken.items(), _MOST_CAPS))
     yield GaugeMetricFamily(
         "evenspread_group_unguarded_pods",
         "Pods of SpreadGroups that lack fields of the plan.",
         value=sum(group.status.unguarded.count for group in known_groups),
     )
-    writes = CounterMetricFamily(
+    yield _outcomes(
         "evenspread_group_status_writes",
         "Status writes of SpreadGroups by outcome: written, postponed, refused, failed.",
-        labels=["outcome"],
+        groups.writes,
     )
-    for outcome, count in list(groups.writes.items()):
-        writes.add_metric([outcome], count)
-    yield writes
 
 
 def _guard_metrics(guard: ScaleInGuard) -> Iterator[Metric]:
@@ -140,9 +141,7 @@ def _guard_metrics(guard: ScaleInGuard) -> Iterator[Metric]:
         labels=_OF_A_WORKLOAD,
     )
     skews = (((key.namespace, key.kind, key.name), states[key].worst_skew) for key in sorted(states))
-    for labels, skew in _take_in_turns(skews, _MOST_SKEWS):
-        worst.add_metric(labels, skew)
-    yield worst
+    yield _filled(worst, _take_in_turns(skews, _MOST_SKEWS))
     yield GaugeMetricFamily(
         "evenspread_scale_in_guarded",
         "Workloads whose pods have deletion costs of evenspread.",
@@ -153,14 +152,11 @@ def _guard_metrics(guard: ScaleInGuard) -> Iterator[Metric]:
         "Workloads that the guard leaves alone, because another program writes their deletion costs.",
         value=guards[GuardState.STOPPED],
     )
-    writes = CounterMetricFamily(
+    yield _outcomes(
         "evenspread_scale_in_writes",
         "Deletion costs by outcome: written, removed, postponed (too many a minute), conflict, refused, failed.",
-        labels=["outcome"],
+        guard.writes,
     )
-    for outcome, count in list(guard.writes.items()):
-        writes.add_metric([outcome], count)
-    yield writes
 
 
 def _take_in_turns(rows: Iterable[tuple[_Labels, _Value]], most: int) -> list[tuple[_Labels, _Value]]:
@@ -188,32 +184,27 @@ def _result_metrics(scan: ClusterScan) -> Iterator[Metric]:
         value=sum(workload.lacking for workload in scan.workloads),
     )
     pending = GaugeMetricFamily("evenspread_pending_pods", "Pods without a node, by cause.", labels=["cause"])
-    for cause in PendingCause:
-        pending.add_metric([str(cause)], scan.pending.get(cause, 0))
-    yield pending
+    yield _filled(pending, (((str(cause),), scan.pending.get(cause, 0)) for cause in PendingCause))
     waiting = GaugeMetricFamily(
         "evenspread_spread_pending_pods",
         "Pods Pending only because of their spread constraints, for at most 100 workloads: the worst of each namespace,"
         " then the second worst of each, and so on.",
-        labels=["namespace", "kind", "name"],
+        labels=_OF_A_WORKLOAD,
     )
-    worst = sorted(scan.workloads, key=lambda workload: -workload.pending.get(PendingCause.SPREAD, 0))
-    pods = (
-        ((workload.namespace, workload.kind, workload.name), workload.pending.get(PendingCause.SPREAD, 0))
-        for workload in worst
-    )
-    for labels, count in _take_in_turns((workload for workload in pods if workload[1]), _MOST_WAITING):
-        waiting.add_metric(labels, count)
-    yield waiting
+    pods = [
+        ((workload.namespace, workload.kind, workload.name), count)
+        for workload in scan.workloads
+        if (count := workload.pending.get(PendingCause.SPREAD, 0))
+    ]
+    worst_first = sorted(pods, key=itemgetter(1), reverse=True)
+    yield _filled(waiting, _take_in_turns(worst_first, _MOST_WAITING))
     losses = GaugeMetricFamily(
         "evenspread_zone_loss_pending_pods",
         "Minimum of Pending pods if all nodes of the zone are unreachable, including pods Pending now.",
         labels=["topology_value"],
     )
-    for zone in scan.zones:
-        if zone.unreachable.fewest is not None:
-            losses.add_metric([zone.zone], zone.unreachable.fewest)
-    yield losses
+    fewest = (((zone.zone,), zone.unreachable.fewest) for zone in scan.zones)
+    yield _filled(losses, ((labels, pods) for labels, pods in fewest if pods is not None))
 
 
 def _skew_metrics(workloads: Iterable[ScannedWorkload], *, every: bool) -> Iterator[Metric]:
