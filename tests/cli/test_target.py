@@ -4,6 +4,7 @@ import pytest
 
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.target import NamedObject, get_object, parse_object
+from webhook.cluster.connection import ApiResponse
 from webhook.cluster.errors import ClusterError
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.snapshot.open_file import load_snapshot
@@ -20,13 +21,13 @@ class FakeServer:
         self.answers = {path.replace("__", "/"): answer for path, answer in answers.items()}
         self.asked = []
 
-    def request(self, method, path):
+    def send(self, method, path):
         assert method == "GET"
         self.asked.append(path)
         found = self.answers.get(path, (404, {"message": "not found"}))
         if isinstance(found, Exception):
             raise found
-        return found
+        return ApiResponse(status=found[0], content=found[1])
 
 
 def server(answers):

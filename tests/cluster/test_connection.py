@@ -30,7 +30,7 @@ def _plain():
 
 
 def test_a_kubeconfig_names_server_authority_and_token(api, tmp_path):
-    assert server(api, tmp_path).request("GET", "/version") == (200, {"gitVersion": "v1.34.2"})
+    assert server(api, tmp_path).send("GET", "/version").content == {"gitVersion": "v1.34.2"}
 
 
 def test_a_server_of_another_authority_is_not_trusted(api, tmp_path):
@@ -40,7 +40,7 @@ def test_a_server_of_another_authority_is_not_trusted(api, tmp_path):
         content["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(other.authority).decode()
         file.write_text(json.dumps(content))
         with pytest.raises(ClusterError, match=r"^https://127\.0\.0\.1:\d+: .*certificate verify failed"):
-            ApiServer(Account(kubeconfig=str(file))).request("GET", "/version")
+            ApiServer(Account(kubeconfig=str(file))).send("GET", "/version")
 
 
 @pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning")
@@ -53,9 +53,9 @@ def test_a_server_is_not_verified_if_the_kubeconfig_says_so(api, tmp_path):
     content["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = True
     file.write_text(json.dumps(content))
 
-    assert ApiServer(Account(kubeconfig=str(file))).request("GET", "/version")[0] == 200
+    assert ApiServer(Account(kubeconfig=str(file))).send("GET", "/version").status == 200
     with pytest.raises(ClusterError, match=r"certificate verify failed"):
-        ApiServer(Account(kubeconfig=str(with_ca_of_the_system))).request("GET", "/version")
+        ApiServer(Account(kubeconfig=str(with_ca_of_the_system))).send("GET", "/version")
 
 
 def test_certificates_without_key_identifiers_are_accepted_as_by_kubectl(api, tmp_path):
@@ -87,16 +87,16 @@ def test_in_a_cluster_the_service_account_is_used(api, tmp_path, monkeypatch):
     connected = ApiServer(Account(service_account=tmp_path))
 
     assert connected.url == api.url
-    assert connected.request("GET", "/version")[0] == 200
+    assert connected.send("GET", "/version").status == 200
     (tmp_path / "token").write_text("second")
     api.accepted = {"second"}
-    assert connected.request("GET", "/version")[0] == 401
+    assert connected.send("GET", "/version").status == 401
     connected.renew(0)
-    assert connected.request("GET", "/version")[0] == 200
+    assert connected.send("GET", "/version").status == 200
 
 
 def test_another_user_may_be_asked_for(plain, tmp_path):
-    ApiServer(Account(kubeconfig=plain.kubeconfig(tmp_path), impersonate="jane")).request("GET", "/version")
+    ApiServer(Account(kubeconfig=plain.kubeconfig(tmp_path), impersonate="jane")).send("GET", "/version")
 
     assert plain.requests[0].headers["Impersonate-User"] == "jane"
 

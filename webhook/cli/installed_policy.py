@@ -116,7 +116,7 @@ def _get(live: LiveCluster, path: str) -> tuple[int, _ConfigMap, str]:
     If the API server does not answer, the status is 0 and the text is the error.
     """
     try:
-        status, content = live.server.request("GET", path)
+        answer = live.server.send("GET", path)
     except ClusterError as error:
         return 0, {}, str(error)
-    return status, content, status_text(status)
+    return answer.status, answer.content, status_text(answer.status)

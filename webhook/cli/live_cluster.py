@@ -67,12 +67,12 @@ def open_cluster(selection: ClusterSelection) -> LiveCluster:
     source = f"cluster {context.name}"
     with reading():
         try:
-            status, answer = server.request("GET", "/version")
+            answer = server.send("GET", "/version")
         except ClusterError as error:
             raise unreachable_error(source, error) from error
-    if status == HTTPStatus.UNAUTHORIZED:
+    if answer.status == HTTPStatus.UNAUTHORIZED:
         raise CommandError(f"{source}: {server.url}: 401 Unauthorized: log in again, or use another user", Exit.CLUSTER)
-    release = answer.get("gitVersion")
+    release = answer.content.get("gitVersion")
     live = LiveCluster(
         server=server,
         source=source,

@@ -167,12 +167,13 @@ def _served_resource(wanted: NamedObject, group: str, server: ApiServer, source:
 
 def _get(server: ApiServer, path: str, source: str) -> Mapping[str, object] | None:
     try:
-        status, answer = server.request("GET", path)
+        answer = server.send("GET", path)
     except ClusterError as error:
         raise CommandError(f"{source}: {error}", Exit.CLUSTER) from error
-    if status == HTTPStatus.OK:
-        return answer
-    if status == HTTPStatus.NOT_FOUND:
+    if answer.status == HTTPStatus.OK:
+        return answer.content
+    if answer.status == HTTPStatus.NOT_FOUND:
         return None
-    message = answer.get("message")
-    raise CommandError(f"{source}: {f'{status} {message}' if message else status_text(status)}", Exit.CLUSTER)
+    message = answer.content.get("message")
+    text = f"{answer.status} {message}" if message else status_text(answer.status)
+    raise CommandError(f"{source}: {text}", Exit.CLUSTER)

@@ -125,13 +125,6 @@ class ApiServer:
         self.url: str = self._configuration.host
         self.renewals = 0
 
-    def request(
-        self, method: str, path: str, body: object = None, *, media: str = "application/json"
-    ) -> tuple[int, JsonObject]:
-        """Send a request. Returns the status and the JSON object of the response."""
-        answer = self.send(method, path, body, media=media)
-        return answer.status, answer.content
-
     def send(self, method: str, path: str, body: object = None, *, media: str = "application/json") -> ApiResponse:
         """Send a request. JSON nested too deeply for a decoder is dropped, as `read_nested` does."""
         data = None if body is None else json.dumps(body).encode()
@@ -154,9 +147,9 @@ class ApiServer:
             warnings=response.headers.get("Warning", ""),
         )
 
-    def apply(self, path: str, document: Mapping[str, object]) -> ApiResponse:
-        """Write the document by server-side apply, overriding other field managers."""
-        query = f"fieldManager={FIELD_MANAGER}&force=true"
+    def apply(self, path: str, document: Mapping[str, object], *, rehearsed: bool = False) -> ApiResponse:
+        """Write the document by server-side apply, overriding other field managers. ``rehearsed`` is a dry run."""
+        query = f"fieldManager={FIELD_MANAGER}&force=true{'&dryRun=All' * rehearsed}"
         return self.send("PATCH", f"{path}?{query}", document, media="application/apply-patch+yaml")
 
     @contextlib.contextmanager

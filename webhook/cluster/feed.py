@@ -257,12 +257,9 @@ class Feed:
     def _read_version(self) -> float:
         """Request the API server's release. Returns the seconds until the next request, or 0 for a retry soon."""
         try:
-            status, answer = self._server.request("GET", "/version")
+            release = str(self._server.send("GET", "/version").accepted().content.get("gitVersion", ""))
         except ClusterError:
             return 0.0
-        if status != 200:
-            return 0.0
-        release = str(answer.get("gitVersion", ""))
         try:
             self.version = parse_version(release)
         except ValueError as error:

@@ -8,7 +8,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from webhook.cluster.connection import ApiServer, JsonObject
+from webhook.cluster.connection import ApiResponse, ApiServer, JsonObject
 from webhook.cluster.errors import ClusterError
 from webhook.cluster.resources import group_path
 from webhook.core.api.spread_group import API_VERSION, RESOURCE
@@ -141,8 +141,9 @@ def configurations(url: str, ca: bytes, defaults: Defaults, *, groups: bool = Fa
 
 def has_groups(server: ApiServer) -> bool:
     """Whether the API server has SpreadGroups."""
-    status, answer = server.request("GET", group_path(API_VERSION))
-    return status == 200 and any(resource.get("name") == RESOURCE for resource in answer.get("resources") or ())
+    answer = server.send("GET", group_path(API_VERSION))
+    served = answer.content.get("resources") or () if answer.status == 200 else ()
+    return any(resource.get("name") == RESOURCE for resource in served)
 
 
 def _unneeded(defaults: Defaults) -> tuple[str, ...]:
@@ -164,20 +165,15 @@ def register(server: ApiServer, configurations: Sequence[JsonObject], *, rehears
     """
     for configuration in configurations:
         path = _path(configuration["kind"])
-        status, existing = server.request("GET", path)
+        existing = server.send("GET", path)
         # Server-side apply would overwrite any object of this name.
-        if status == 200 and not _is_ours(existing):
+        if existing.status == 200 and not _is_ours(existing.content):
             raise ClusterError(
                 f"{configuration['kind']} {REGISTRATION_NAME} exists, but evenspread did not create it; delete it first"
             )
-        status, answer = server.request(
-            "PATCH",
-            f"{path}?fieldManager=evenspread&force=true{'&dryRun=All' if rehearsed else ''}",
-            configuration,
-            media="application/apply-patch+yaml",
-        )
-        if status not in {200, 201}:
-            raise ClusterError(f"{configuration['kind']} {REGISTRATION_NAME}: {status} {answer.get('message', '')}")
+        answer = server.apply(path, configuration, rehearsed=rehearsed)
+        if answer.status not in {200, 201}:
+            raise ClusterError(_refused(configuration, answer))
 
 
 def unregister(server: ApiServer, configurations: Sequence[JsonObject]) -> None:
@@ -189,16 +185,20 @@ def unregister(server: ApiServer, configurations: Sequence[JsonObject]) -> None:
     failed = []
     for configuration in configurations:
         path = _path(configuration["kind"])
-        status, answer = server.request("GET", path)
-        if status == 200:
-            if not _is_ours(answer):
+        answer = server.send("GET", path)
+        if answer.status == 200:
+            if not _is_ours(answer.content):
                 continue
-            status, answer = server.request("DELETE", path)
+            answer = server.send("DELETE", path)
         # Another client may have deleted it between the two requests.
-        if status not in {200, 202, 404}:
-            failed.append(f"{configuration['kind']} {REGISTRATION_NAME}: {status} {answer.get('message', '')}")
+        if answer.status not in {200, 202, 404}:
+            failed.append(_refused(configuration, answer))
     if failed:
         raise ClusterError("; ".join(failed))
+
+
+def _refused(configuration: JsonObject, answer: ApiResponse) -> str:
+    return f"{configuration['kind']} {REGISTRATION_NAME}: {answer.status} {answer.content.get('message', '')}"
 
 
 def _is_ours(configuration: JsonObject) -> bool:
