@@ -63,25 +63,6 @@ class ConfigDocument(NamedTuple):
         return ConfigFault(path=render_path(path), message=message, line=line, column=column)
 
 
-class _Scalar(NamedTuple):
-    tag: str
-    text: str
-    place: LineAndColumn
-
-
-class _Sequence(NamedTuple):
-    items: tuple["_Node", ...]
-    place: LineAndColumn
-
-
-class _Mapping(NamedTuple):
-    pairs: tuple[tuple["_Node", "_Node"], ...]
-    place: LineAndColumn
-
-
-_Node = _Scalar | _Sequence | _Mapping
-
-
 class _UnusableError(Exception):
     def __init__(self, message: str, place: LineAndColumn) -> None:
         super().__init__(message)
@@ -106,18 +87,19 @@ def read_config_document(text: str, *, file: str) -> ConfigDocument:
     return ConfigDocument(value, reading.places, reading.keys, reading.written)
 
 
-def _only_document(text: str) -> _Node:
+def _only_document(text: str) -> yaml.Node:
     """Return the tree of the only document. Empty documents do not count."""
-    only: _Node | None = None
+    only: yaml.Node | None = None
     stream = _events(text)
     for event in stream:
         if not isinstance(event, events.DocumentStartEvent):
             continue
         node = _tree(next(stream), stream, {}, 0)
-        if isinstance(node, _Scalar) and node.tag == f"{_TAG}null":
+        if isinstance(node, yaml.ScalarNode) and node.tag == f"{_TAG}null":
             continue
         if only is not None:
-            raise _UnusableError("a second YAML document starts here; the file must hold one SpreadPolicy", node.place)
+            message = "a second YAML document starts here; the file must hold one SpreadPolicy"
+            raise _UnusableError(message, _place(node.start_mark))
         only = node
     if only is None:
         raise _UnusableError("the file is empty; it needs at least apiVersion and kind", LineAndColumn(1, 1))
@@ -149,29 +131,29 @@ def _place(mark: _Mark | None) -> LineAndColumn:
     return LineAndColumn(mark.line + 1, mark.column + 1) if mark else LineAndColumn(1, 1)
 
 
-def _tree(event: events.Event, stream: Iterator[events.Event], anchors: dict[str, _Node], depth: int) -> _Node:
-    place = _place(event.start_mark)
+def _tree(event: events.Event, stream: Iterator[events.Event], anchors: dict[str, yaml.Node], depth: int) -> yaml.Node:
+    mark: Any = event.start_mark  # the two parsers have different types
     if depth > MAX_CONFIG_LEVELS:
-        raise _UnusableError(f"nested deeper than {MAX_CONFIG_LEVELS} levels", place)
+        raise _UnusableError(f"nested deeper than {MAX_CONFIG_LEVELS} levels", _place(mark))
     if isinstance(event, events.AliasEvent):
         name = event.anchor or ""
         if name not in anchors:
-            raise _UnusableError(f"the alias *{name[:MAX_SHOWN_CHARS]} has no anchor before it", place)
+            raise _UnusableError(f"the alias *{name[:MAX_SHOWN_CHARS]} has no anchor before it", _place(mark))
         return anchors[name]
-    node: _Node
+    node: yaml.Node
     if isinstance(event, events.ScalarEvent):
-        node = _Scalar(_scalar_tag(event), event.value, place)
+        node = yaml.ScalarNode(_scalar_tag(event), event.value, mark)
     elif isinstance(event, events.SequenceStartEvent):
-        items: list[_Node] = []
+        items: list[yaml.Node] = []
         while not isinstance(item := next(stream), events.SequenceEndEvent):
             items.append(_tree(item, stream, anchors, depth + 1))
-        node = _Sequence(tuple(items), place)
+        node = yaml.SequenceNode(f"{_TAG}seq", items, mark)
     else:
-        pairs: list[tuple[_Node, _Node]] = []
+        pairs: list[tuple[yaml.Node, yaml.Node]] = []
         while not isinstance(key := next(stream), events.MappingEndEvent):
             named = _tree(key, stream, anchors, depth + 1)
             pairs.append((named, _tree(next(stream), stream, anchors, depth + 1)))
-        node = _Mapping(tuple(pairs), place)
+        node = yaml.MappingNode(f"{_TAG}map", pairs, mark)
     anchor = getattr(event, "anchor", None)
     if anchor is not None:
         anchors[anchor] = node
@@ -194,81 +176,81 @@ class _TreeReader:
         self.faults: list[ConfigFault] = []
         self._values = 0
 
-    def value(self, node: _Node, path: Path, depth: int) -> object:
+    def value(self, node: yaml.Node, path: Path, depth: int) -> object:
         self._count(node, depth)
-        self.places[path] = node.place
-        if isinstance(node, _Scalar):
+        self.places[path] = _place(node.start_mark)
+        if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
-        if isinstance(node, _Sequence):
-            return [self.value(item, (*path, index), depth + 1) for index, item in enumerate(node.items)]
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*path, index), depth + 1) for index, item in enumerate(node.value)]
         return self._mapping(node, path, depth)
 
-    def _scalar(self, node: _Scalar, path: Path) -> object:
-        kind = node.tag.removeprefix(_TAG)
+    def _scalar(self, node: yaml.ScalarNode, path: Path) -> object:
+        kind, text = node.tag.removeprefix(_TAG), str(node.value)
         if kind in {"str", "timestamp", "value", "merge"}:
-            return node.text
-        self.written[path] = node.text
-        yaml_node = yaml.ScalarNode(node.tag, node.text)
+            return text
+        self.written[path] = text
         try:
             match kind:
                 case "null":
                     return None
                 case "bool":
-                    return bool(_CONSTRUCTOR.construct_yaml_bool(yaml_node))
+                    return bool(_CONSTRUCTOR.construct_yaml_bool(node))
                 case "int":
-                    return int(_CONSTRUCTOR.construct_yaml_int(yaml_node))
+                    return int(_CONSTRUCTOR.construct_yaml_int(node))
                 case "float":
-                    number = float(_CONSTRUCTOR.construct_yaml_float(yaml_node))
+                    number = float(_CONSTRUCTOR.construct_yaml_float(node))
                     if math.isfinite(number):
                         return number
-                    self._fault(node, path, f"must be a finite number, is {node.text[:MAX_SHOWN_CHARS]}")
+                    self._fault(node, path, f"must be a finite number, is {text[:MAX_SHOWN_CHARS]}")
                 case _:
                     self._fault(node, path, f"unknown YAML tag {shown(node.tag)}")
         except (ValueError, KeyError, IndexError):
-            self._fault(node, path, f"must be a valid !!{kind}, is {shown(node.text)}")
+            self._fault(node, path, f"must be a valid !!{kind}, is {shown(text)}")
         return None
 
-    def _mapping(self, node: _Mapping, path: Path, depth: int) -> dict[str, object]:
+    def _mapping(self, node: yaml.Node, path: Path, depth: int) -> dict[str, object]:
         result: dict[str, object] = {}
         for name, (key, value) in self._pairs(node, path, depth).items():
             inner = (*path, name)
-            self.keys[inner] = key.place
+            self.keys[inner] = _place(key.start_mark)
             result[name] = self.value(value, inner, depth + 1)
         return result
 
-    def _pairs(self, node: _Mapping, path: Path, depth: int) -> dict[str, tuple[_Scalar, _Node]]:
+    def _pairs(self, node: yaml.Node, path: Path, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
         """Return the keys and values of a YAML mapping, with ``<<`` merge keys resolved.
 
         A key of the mapping itself overrides a merged key. If several merged mappings have the same key, the first
         mapping wins.
         """
         self._count(node, depth)
-        pairs: dict[str, tuple[_Scalar, _Node]] = {}
-        sources: list[_Node] = []
-        for key, value in node.pairs:
-            if not isinstance(key, _Scalar):
+        pairs: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        sources: list[yaml.Node] = []
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
                 self._fault(key, path, "a key must be a plain name, not a mapping or a list")
             elif key.tag == f"{_TAG}merge":
-                sources += value.items if isinstance(value, _Sequence) else (value,)
-            elif key.text in pairs:
-                first = pairs[key.text][0].place.line
-                self._fault(key, (*path, key.text), f"duplicate key; the first is on line {first}")
+                sources += value.value if isinstance(value, yaml.SequenceNode) else (value,)
+            elif key.value in pairs:
+                first = _place(pairs[key.value][0].start_mark).line
+                self._fault(key, (*path, key.value), f"duplicate key; the first is on line {first}")
             else:
-                pairs[key.text] = (key, value)
+                pairs[key.value] = (key, value)
         for source in sources:
-            if isinstance(source, _Mapping):
+            if isinstance(source, yaml.MappingNode):
                 pairs = self._pairs(source, path, depth + 1) | pairs
             else:
                 self._fault(source, path, "<< can only merge mappings")
         return pairs
 
-    def _count(self, node: _Node, depth: int) -> None:
+    def _count(self, node: yaml.Node, depth: int) -> None:
         if depth > MAX_CONFIG_LEVELS:
-            raise _UnusableError(f"aliases nest deeper than {MAX_CONFIG_LEVELS} levels", node.place)
+            raise _UnusableError(f"aliases nest deeper than {MAX_CONFIG_LEVELS} levels", _place(node.start_mark))
         self._values += 1
         if self._values > MAX_VALUES:
-            raise _UnusableError(f"more than {MAX_VALUES} values with all aliases expanded", node.place)
+            message = f"more than {MAX_VALUES} values with all aliases expanded"
+            raise _UnusableError(message, _place(node.start_mark))
 
-    def _fault(self, node: _Node, path: Path, message: str) -> None:
-        line, column = node.place
+    def _fault(self, node: yaml.Node, path: Path, message: str) -> None:
+        line, column = _place(node.start_mark)
         self.faults.append(ConfigFault(path=render_path(path), message=message, line=line, column=column))
