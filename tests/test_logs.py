@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.logs import JsonLines, LineWriter, bounded, configure, dropped_lines, exception_fields
+from webhook.logs import JsonLines, LineWriter, bounded, configure, dropped_lines, exception_fields, log_change
 
 ROOT = Path(__file__).parents[1]
 
@@ -55,6 +55,14 @@ def test_nothing_from_outside_is_longer_than_256_characters():
 
 def test_bounded_keeps_what_fits():
     assert bounded("x" * 256) == "x" * 256
+
+
+def test_a_fault_that_stays_is_logged_once(caplog):
+    log, fault = logging.getLogger("n"), ""
+    for text in ("lost", "lost", "x" * 300):
+        fault = log_change(log, "waiting: %s", text, fault)
+    assert fault == bounded("x" * 300)
+    assert caplog.messages == ["waiting: lost", f"waiting: {fault}"]
 
 
 def test_a_described_exception_has_no_text_of_its_own():

@@ -165,6 +165,14 @@ def bounded(text: str, longest: int = LONGEST_TEXT) -> str:
     return f"{text[:longest]}… ({len(text) - longest} more)"
 
 
+def log_change(log: logging.Logger, message: str, fault: str, before: str) -> str:
+    """Return the bounded fault. Log it as a warning, unless it is the same as ``before``."""
+    fault = bounded(fault)
+    if fault != before:
+        log.warning(message, fault)
+    return fault
+
+
 def _value(value: object) -> object:
     if isinstance(value, str):
         return bounded(value)

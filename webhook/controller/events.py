@@ -18,7 +18,7 @@ from webhook.cluster.writing.reports import is_of_one_object
 from webhook.controller.bounds import Allowance
 from webhook.controller.workload_lister import ObjectName, UnreadNames, in_both, is_among
 from webhook.core.workloads.kinds import GroupKind
-from webhook.logs import bounded
+from webhook.logs import log_change
 from webhook.report.scanned import Notice, event, micro_time
 
 _FAILURES = 4  # in a row; then the writer stops until the next scan
@@ -146,7 +146,4 @@ class EventWriter:
     def _failed(self, error: ClusterError) -> None:
         self._failures += 1
         if self._failures == _FAILURES:
-            fault = bounded(f"events cannot be written: {error}")
-            if fault != self.fault:
-                _log.warning("%s", fault)
-            self.fault = fault
+            self.fault = log_change(_log, "%s", f"events cannot be written: {error}", self.fault)

@@ -36,7 +36,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.group_members import MOST_PODS, group_status, is_counted, readable_group, workloads_of
 from webhook.core.workloads.kinds import group_kind
-from webhook.logs import bounded, exception_fields
+from webhook.logs import exception_fields, log_change
 from webhook.report.scanned import group_notices
 
 _LOOK_SECONDS = 5.0  # between two checks of a group with an unchanged spec
@@ -138,7 +138,7 @@ class GroupReconciler:
                 break
             self._last_checks[_name(group)] = _LastCheck(self._clock(), group.generation, fingerprint)
             fault = self._reconcile(group, older, feed) or fault
-        self._set_fault(fault)
+        self.fault = log_change(_log, "%s", fault, self.fault) if fault else ""
         self._write_events(every=names <= self._last_checks.keys())
         self._due = self._clock() + max(1.0, _PAUSE * (time.thread_time() - used))
 
@@ -253,12 +253,6 @@ class GroupReconciler:
         for observed in self.found.values():
             self._events.take((_OF, *_name(observed.group)), group_notices(observed.group, observed.status), now)
         self._events.end(() if every else (_OF,))
-
-    def _set_fault(self, fault: str) -> None:
-        text = bounded(fault)
-        if text and text != self.fault:
-            _log.warning("%s", text)
-        self.fault = text
 
 
 def _name(spread_group: SpreadGroup) -> _Name:

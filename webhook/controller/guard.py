@@ -45,7 +45,7 @@ from webhook.core.scheduler.cycle import Cycle
 from webhook.core.what_if.sources import ReplicatedSource, sources_in_cluster
 from webhook.core.workloads.kinds import are_removed_by_replica_sets, group_kind
 from webhook.core.workloads.reading import stated_type
-from webhook.logs import bounded, exception_fields
+from webhook.logs import exception_fields, log_change
 from webhook.report.scanned import guard_notice
 
 _MOST_PODS = 500
@@ -309,10 +309,7 @@ class ScaleInGuard:
             self._events.end()
 
     def _wait(self, error: ClusterError) -> None:
-        fault = bounded(f"scale-in guard: {error}")
-        if fault != self.fault:
-            _log.warning("%s", fault)
-        self.fault = fault
+        self.fault = log_change(_log, "%s", f"scale-in guard: {error}", self.fault)
         self._failures += 1
         asked = error.retry_after if isinstance(error, RefusedError) else 0.0
         backoff = min(_WAIT_SECONDS * 2.0 ** (self._failures - 1), _LONGEST_WAIT_SECONDS)

@@ -40,7 +40,7 @@ from webhook.core.scan.scan_context import ObjectKey
 from webhook.core.scan.scan_results import ScannedWorkload
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.core.text import plural
-from webhook.logs import bounded, exception_fields
+from webhook.logs import exception_fields, log_change
 
 _LOOK_SECONDS = 0.5  # between two checks of the Lease, of the first lists and of due work
 # Between two updates. With the time of a slice and a write, a new finding appears within 15 s.
@@ -309,10 +309,7 @@ class Scanner:
         return lines
 
     def _set_fault(self, text: str) -> float:
-        fault = bounded(text)
-        if fault != self.fault:
-            _log.warning("the scan: %s", fault)
-        self.fault = fault
+        self.fault = log_change(_log, "the scan: %s", text, self.fault)
         self._failures += 1
         return min(_FIRST_WAIT_SECONDS * 2.0 ** (self._failures - 1), _LONGEST_WAIT_SECONDS)
 

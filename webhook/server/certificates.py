@@ -18,7 +18,7 @@ from certs.rotation import Authorities, Lifetimes, leaf_due, new_leaf
 from certs.store import read_pair, write_pair
 from webhook.cluster.errors import ClusterError
 from webhook.cluster.writing.ca_secret import CaSecret
-from webhook.logs import bounded
+from webhook.logs import bounded, log_change
 
 # Checking the files takes two stat calls. A handshake takes a hundred times as long.
 FILE_SECONDS = 0.5
@@ -201,10 +201,8 @@ class OwnCertificate:
         return leaf_due(self._leaf.certificate, authorities, self._names[0], now, self._lives)
 
     def _failed(self, text: str) -> None:
-        fault = bounded(text) if self.issued.is_set() else bounded(f"waiting for {self._secret.title}: {text}")
-        if fault != self.fault:
-            _log.warning("the certificate cannot be renewed: %s", fault)
-        self.fault = fault
+        fault = text if self.issued.is_set() else f"waiting for {self._secret.title}: {text}"
+        self.fault = log_change(_log, "the certificate cannot be renewed: %s", fault, self.fault)
 
 
 async def renew_certificates(directory: Path, authority: Pair, names: tuple[str, ...]) -> None:

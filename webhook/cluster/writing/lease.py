@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 from webhook.cluster.connection import ApiServer, JsonObject
 from webhook.cluster.errors import ClusterError
-from webhook.logs import bounded
+from webhook.logs import log_change
 
 LEASE_SECONDS = 15
 RENEW_DEADLINE_SECONDS = 10.0
@@ -134,10 +134,7 @@ class Elector:
         return self._server.send("PUT", self._path, {**lease, "spec": spec}).status
 
     def _failed(self, text: str) -> None:
-        fault = bounded(text)
-        if fault != self.fault:
-            _log.warning("the lease cannot be acquired or renewed: %s", fault)
-        self.fault = fault
+        self.fault = log_change(_log, "the lease cannot be acquired or renewed: %s", text, self.fault)
 
 
 def _now() -> str:
