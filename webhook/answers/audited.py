@@ -11,6 +11,17 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.scan.scan_results import ClusterScan, Count, PendingCause, PublishedSkew, Stranded, ZoneLoss
 
+# Why pods are Pending, behind their number.
+CAUSES: Mapping[PendingCause, str] = {
+    PendingCause.SPREAD: "blocked by spread constraints",
+    PendingCause.CAPACITY: "short of capacity",
+    PendingCause.OTHER: "blocked for another reason",
+    PendingCause.FITS: "with a fitting node",
+    PendingCause.GATED: "with scheduling gates",
+    PendingCause.FOREIGN: "of another scheduler",
+    PendingCause.UNKNOWN: "for an unknown reason",
+}
+
 
 class CheckedObject(Document, frozen=True):
     """The object of a finding."""

@@ -128,7 +128,7 @@ def digest(document: Mapping[str, Any]) -> str:
 
 def report_name(api_version: str, kind: str, name: str) -> str:
     """Return the document's name: readable, a DNS label, and the same for every version of the workload's API."""
-    mark = _mark(group_of(api_version), kind, name)[:8]
+    mark = short_hash(group_of(api_version), kind, name)[:8]
     readable = _NOT_IN_NAMES.sub("-", f"{kind}-{name}".lower())
     readable = readable[: _NAME_CHARS - len(mark) - 1].strip("-")
     return f"{readable}-{mark}" if readable else mark
@@ -172,7 +172,7 @@ def _results(workload: ReportContent, ranked: Iterable[ReportResult], seconds: i
         same = (result.policy, result.key)
         seen[same] += 1
         # Without this id, subscribers would take a message with new numbers for a new result.
-        properties = {**result.properties, "resultID": _mark(*identity, *same, str(seen[same]))}
+        properties = {**result.properties, "resultID": short_hash(*identity, *same, str(seen[same]))}
         yield {
             # Policy Reporter uses the source of the first result for the whole report, in both APIs.
             "source": _SOURCE,
@@ -208,5 +208,6 @@ def _kept(results: Iterable[_Json]) -> Iterator[_Json]:
         yield result
 
 
-def _mark(*parts: str) -> str:
+def short_hash(*parts: str) -> str:
+    """Return 16 hexadecimal digits for these texts."""
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()

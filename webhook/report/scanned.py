@@ -6,7 +6,6 @@ and domains, but only count nodes.
 Source: events.k8s.io/v1 Event (``note`` up to 1 kB, ``action`` and ``reason`` up to 128 characters).
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
@@ -31,7 +30,7 @@ from webhook.core.scan.scan_results import (
 )
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.workload import Workload
-from webhook.report.documents import ReportContent, ReportResult
+from webhook.report.documents import ReportContent, ReportResult, short_hash
 
 _SPREAD_VIOLATION, _SPREAD_DRIFT, _SPREAD_INFEASIBLE = "SpreadViolation", "SpreadDrift", "SpreadInfeasible"
 _GROUP_CAP_EXCEEDED = "GroupCapExceeded"
@@ -115,7 +114,7 @@ def event(notice: Notice, now: datetime, instance: str) -> Mapping[str, object]:
     """Return the Event object of a notice. Its name is the same in every process."""
     regarding = notice.regarding
     parts = (regarding["uid"], notice.reason, *sorted(notice.keys))
-    mark = hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
+    mark = short_hash(*parts)
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",

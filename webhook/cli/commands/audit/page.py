@@ -4,6 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from webhook.answers.audited import CAUSES
 from webhook.cli.checking.finding_text import fix, message
 from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.formats.text import COLORS, gap_lines, unread
@@ -20,16 +21,6 @@ _MAX_KINDS = 8  # in a line, and
 _MAX_ROWS = 10  # in a table, so that people read the whole page; -o json has everything
 _NAME = 60  # characters of a name
 _FIX_CHARS = 100  # with its prefix, two lines of a usual terminal
-# As in the page of `explain --pending`.
-_CAUSES = {
-    PendingCause.SPREAD: "blocked by spread constraints",
-    PendingCause.CAPACITY: "short of capacity",
-    PendingCause.OTHER: "blocked for another reason",
-    PendingCause.FITS: "with a fitting node",
-    PendingCause.GATED: "with scheduling gates",
-    PendingCause.FOREIGN: "of another scheduler",
-    PendingCause.UNKNOWN: "for an unknown reason",
-}
 _SEVERITIES = tuple(reversed(Severity))
 # Measured by bench/memory.py: the program, and each object in the index. Other kinds are few.
 _BASE_MIB = 115
@@ -204,7 +195,7 @@ def _pending(scan: ClusterScan, paint: Paint) -> Iterator[str]:
     waiting = [workload for workload in scan.workloads if workload.pending]
     if not waiting:
         return
-    causes = ", ".join(f"{pods:,} {_CAUSES[cause]}" for cause, pods in scan.pending.items())
+    causes = ", ".join(f"{pods:,} {CAUSES[cause]}" for cause, pods in scan.pending.items())
     color = RED if PendingCause.SPREAD in scan.pending else YELLOW
     yield f"\n{paint(plural(sum(scan.pending.values()), 'Pending pod'), color, BOLD)}: {causes}\n"
     rows = [

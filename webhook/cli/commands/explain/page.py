@@ -94,7 +94,7 @@ def _headline(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     explanation, title = answer.explanation, paint(answer.question.title, BOLD)
     if explanation.cause is None:
         feasible, nodes = explanation.verdict.feasible.bit_count(), plural(len(explanation.verdict.nodes), "node")
-        yield f"{title}: {paint(f'{feasible:,} of {nodes} {_admit(feasible)} it', GREEN)}\n"
+        yield f"{title}: {paint(f'{feasible:,} of {nodes} {admit(feasible)} it', GREEN)}\n"
         return
     yield f"{title}: {paint('no node admits it', RED)}\n"
     if explanation.verdict.sentence:
@@ -185,7 +185,8 @@ def _named(values: Sequence[str]) -> str:
     return first if len(values) == 1 else f"{first} and {len(values) - 1:,} more"
 
 
-def _admit(nodes: int) -> str:
+def admit(nodes: int) -> str:
+    """Return the verb for this number of nodes."""
     return "admits" if nodes == 1 else "admit"
 
 
@@ -199,7 +200,7 @@ def _why(balance: Balance, value: str, explanation: Explanation) -> str:
         f"{one_line(closed_node_text([text if text != own else 'over the limit' for text in texts]), _DOMAIN_TEXT)}"
         for texts, part in grouped(explanation.obstacles, nodes & ~explanation.verdict.feasible)
     ]
-    return ", ".join([f"{admitting:,} {_admit(admitting)} it"] * bool(admitting) + parts)
+    return ", ".join([f"{admitting:,} {admit(admitting)} it"] * bool(admitting) + parts)
 
 
 def _nodes(explanation: Explanation, paint: Paint) -> Iterator[str]:

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from webhook.answers.audited import CAUSES
 from webhook.answers.explained import AnsweredQuestion
+from webhook.cli.commands.explain.page import admit
 from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
 from webhook.core.context import Context
@@ -21,15 +23,6 @@ from webhook.core.text import one_line, plural
 from webhook.core.what_if.pods_to_explain import pod_to_explain
 
 _ORDER = tuple(PendingCause)
-# As in the page of `audit`.
-_CAUSES = {
-    PendingCause.SPREAD: "blocked by spread constraints",
-    PendingCause.CAPACITY: "short of capacity",
-    PendingCause.OTHER: "blocked for another reason",
-    PendingCause.FITS: "with a fitting node",
-    PendingCause.GATED: "with scheduling gates",
-    PendingCause.FOREIGN: "of another scheduler",
-}
 _COLORS = {PendingCause.SPREAD: RED, PendingCause.CAPACITY: YELLOW, PendingCause.OTHER: YELLOW}
 _SENTENCE = 4096  # characters of the scheduler's message
 _MAX_GROUPS = 12  # of about five lines each: a large terminal
@@ -91,7 +84,7 @@ def render(
     kinds = Counter[PendingCause]()
     for waiting in groups:
         kinds[waiting.kind] += len(waiting.pods)
-    causes = ", ".join(f"{count:,} {_CAUSES[kind]}" for kind, count in kinds.items())
+    causes = ", ".join(f"{count:,} {CAUSES[kind]}" for kind, count in kinds.items())
     yield f"{paint(plural(total, 'Pending pod'), BOLD)} in {namespace or 'all namespaces'}: {causes}\n"
     for waiting in groups[:_MAX_GROUPS]:
         yield "\n"
@@ -106,7 +99,7 @@ def render(
 
 def _block(waiting: PendingGroup, index: ClusterIndex, paint: Paint) -> Iterator[str]:
     explanation, oldest = waiting.answer.explanation, waiting.pods[0]
-    cause = paint(_CAUSES[waiting.kind], _COLORS.get(waiting.kind, GREEN), BOLD)
+    cause = paint(CAUSES[waiting.kind], _COLORS.get(waiting.kind, GREEN), BOLD)
     yield f"{plural(len(waiting.pods), 'pod')} {cause}: {_owners(waiting, index)}\n"
     since = f", since {one_line(oldest.meta.creation_timestamp, 32)}" if oldest.meta.creation_timestamp else ""
     yield f"  oldest: {one_line(oldest.meta.namespace)}/{one_line(oldest.meta.name)}{since}\n"
@@ -124,11 +117,7 @@ def _block(waiting: PendingGroup, index: ClusterIndex, paint: Paint) -> Iterator
         yield f"  {line}\n"
     for fix in explanation.fixes[:1]:
         text = one_line(explanation.in_words(fix), 200)
-        yield f"  {paint('fix', GREEN)}: {text}  (then {plural(fix.nodes, 'node')} {_admit(fix.nodes)} the pod)\n"
-
-
-def _admit(nodes: int) -> str:
-    return "admits" if nodes == 1 else "admit"
+        yield f"  {paint('fix', GREEN)}: {text}  (then {plural(fix.nodes, 'node')} {admit(fix.nodes)} the pod)\n"
 
 
 def _owners(waiting: PendingGroup, index: ClusterIndex) -> str:

@@ -38,17 +38,12 @@ def lsp(*, require_reasons: bool, level: str | None, frame: Frame, selection: Cl
 
     frame = structs.replace(frame, reasons_required=require_reasons)
     if selection != ClusterSelection():
-        frame = _with_cluster(frame, selection)
+        from webhook.cli.cluster_source import with_selected_cluster  # noqa: PLC0415 not needed offline
+
+        progress = Progress()
+        frame = with_selected_cluster(frame, selection, progress)
+        progress.close()
     collect_rarely()
     gc.freeze()  # a collection over the cluster's objects would delay a keystroke
     shown = levels(level, None, None, named=bool(frame.rules)).shown
     create_server(frame, shown).start_io()
-
-
-def _with_cluster(frame: Frame, selection: ClusterSelection) -> Frame:
-    from webhook.cli.cluster_source import with_selected_cluster  # noqa: PLC0415 not needed offline
-
-    progress = Progress()
-    known = with_selected_cluster(frame, selection, progress)
-    progress.close()
-    return known
