@@ -1,7 +1,7 @@
 """The result of ``evenspread plan``, and its JSON document."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -131,26 +131,21 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
 
     def named(self, steps: Sequence[Step]) -> tuple[PodMove, ...]:
         """Return each step with the names of its pod and node."""
-        return tuple(self._named(steps))
-
-    def _named(self, steps: Sequence[Step]) -> Iterator[PodMove]:
         made, shards, size = Counter[int](), self.known.shards, self.group.pods_per_shard
+        moves = list[PodMove]()
         for step in steps:
             number = made[step.batch]
             made[step.batch] += 1
-            yield PodMove(pod=f"{shards[step.batch + number // size].name}-{number % size}", node=step.node)
+            pod = f"{shards[step.batch + number // size].name}-{number % size}"
+            moves.append(PodMove(pod=pod, node=step.node))
+        return tuple(moves)
 
 
 def plan_answer(known: PlanInput, freed: PlanInput, before: StoredPlan) -> PlanAnswer:
     """Derive the plan, and simulate the naive fields of the shards for comparison.
 
     The naive fields are the template's own fields. If they lack hard constraints over the group's keys, each enforced
-    cap adds one.
-
-    Args:
-        known: The group and its shards.
-        freed: The group and its shards without the stored zones.
-        before: The stored plan.
+    cap adds one. ``freed`` is the group without the zones of the stored plan ``before``.
     """
     group = known.group
     stands = kept_plan(known, before) if before.zones else None

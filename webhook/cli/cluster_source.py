@@ -79,13 +79,7 @@ def read_snapshot(
     as_version: KubernetesVersion | None,
     keep: Callable[[Item], bool] = lambda _item: False,
 ) -> ClusterSource:
-    """Read the cluster of a snapshot file. Prints a line for each skipped object.
-
-    Args:
-        file: The path of the file.
-        policy: Its ``workloads`` name custom kinds to read as well.
-        as_version: Release whose rules compute pod resources. None for the cluster's own release.
-        keep: Selects objects to keep as raw JSON.
+    """Read the cluster of a snapshot file, as `read_cluster` does. Prints a line for each skipped object.
 
     Raises:
         CommandError: With exit code 3 for an unreadable snapshot.
@@ -154,11 +148,7 @@ def cluster_with_pods(
 ) -> tuple[ClusterSource, Context]:
     """Read the selected cluster with a progress counter, and return it with its context.
 
-    Args:
-        selection: The options of the command line.
-        frame: Its namespace must exist in the cluster.
-        keep: As in `read_cluster`.
-        lost: The last words of the error about missing nodes or pods, such as ``explain needs them``.
+    ``keep`` is as in `read_cluster`. ``lost`` ends the error about missing nodes or pods: ``explain needs them``.
 
     Raises:
         CommandError: As in `read_cluster` and `frame_with_cluster`, or without nodes or pods.

@@ -72,12 +72,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
 
 def read_target(words: Sequence[str], namespace: str, embedded: Iterable[EmbeddedKind]) -> Target:
-    """Parse files, KIND/NAME or KIND NAME.
-
-    Args:
-        words: The arguments of the command.
-        namespace: The namespace of the object.
-        embedded: Kinds with pods, from the policy.
+    """Parse the arguments of a command: files, KIND/NAME or KIND NAME. ``embedded`` are the policy's kinds with pods.
 
     Raises:
         click.UsageError: The words are neither files nor an object.
@@ -112,14 +107,9 @@ def parse_object(text: str, namespace: str, embedded: Iterable[EmbeddedKind] = (
 def find_object(
     named: NamedObject, known: ClusterSource, *, guessed: bool
 ) -> tuple[Raw | Mapping[str, object], TypeMeta]:
-    """Find the object in the objects read from the cluster, else on the API server.
+    """Find the object in the objects read from the cluster, else on the API server. Returns it with its type.
 
-    Returns the object with its type.
-
-    Args:
-        named: The object.
-        known: The cluster.
-        guessed: Whether the command line has no namespace.
+    ``guessed`` is whether the command line has no namespace.
 
     Raises:
         CommandError: The object does not exist, or the API server does not answer.

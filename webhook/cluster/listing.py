@@ -181,17 +181,14 @@ def list_objects(
     progress: Callable[[int], None] = lambda _objects: None,
     pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Listing[_Kept]:
-    """List a kind.
+    """List a kind. Returns the kept values. For a refused list, returns the refusal instead.
 
     Args:
         server: The API server.
-        resource: The kind to list.
-        keep: Converts each listed object to the value to return.
+        resource: The kind.
+        keep: Converts each listed object, as JSON text, to the kept value.
         progress: Called with the number of objects of each page.
         pause: The pauses between attempts.
-
-    Returns:
-        The kept values. For a refused list, the refusal instead.
     """
     values, title = list[_Kept](), resource.title
     try:

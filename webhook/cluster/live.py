@@ -70,14 +70,7 @@ def read_kinds(
     *,
     pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Iterator[Listing[_Kept]]:
-    """List the objects of each kind.
-
-    Args:
-        live: The cluster.
-        resources: The kinds.
-        keep: Converts an object, as JSON text, to the kept value.
-        progress: Called with the number of objects listed so far, over all kinds.
-        pause: The pauses between attempts to list a kind.
+    """List the objects of each kind, as `list_objects` does. ``progress`` gets the number of objects of all kinds.
 
     Raises:
         UnreadableClusterError: A request failed, or the user may list no kind.

@@ -119,12 +119,9 @@ def parse_policy(
 
 
 def config_map_policy(data: Mapping[str, str], *, title: str, today: str | None = None) -> Loaded:
-    """Read the policy, and the files it names, from the data of the chart's ConfigMap.
+    """Read the policy, and the files it names, from the data of the chart's ConfigMap ``title``.
 
-    Args:
-        data: The data of the ConfigMap.
-        title: The ConfigMap's name in messages.
-        today: An ISO date, to find expired exemptions. By default, today in UTC.
+    ``today`` is as in `parse_policy`.
 
     Raises:
         ConfigError: With all faults.

@@ -121,13 +121,8 @@ def compare_file(
 ) -> tuple[Comparison, ...]:
     """Compare evenspread's result with the recorded result for every test case of a file.
 
-    Args:
-        path: The file.
-        evaluators: The function that computes evenspread's result, by kind of test case.
-        as_version: The release of evenspread's results. By default, the release in the file.
-
-    Returns:
-        One comparison for each kind and release, in order of first appearance.
+    Returns one comparison for each kind and release, in order of first appearance. ``as_version`` overrides the release
+    in the file for evenspread's results.
 
     Raises:
         VectorError: The file cannot be read.

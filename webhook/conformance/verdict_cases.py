@@ -136,12 +136,8 @@ def _scores(cycle: Cycle, named: bytes | None, verdict: Verdict) -> Json | None:
 def _requested_part(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> Json:
     """Return a recorded part of the verdict.
 
-    Args:
-        plugin: The name of the part. A filter plugin's name returns the result of this plugin alone.
-            `_DEFAULT_SELECTOR` returns the selector of cluster defaults. `_SCORES` returns the scores of all plugins.
-        cycle: The scheduling cycle of the pod.
-        verdict: The verdict of all filters.
-        index: The cluster.
+    ``plugin`` is the part: the result of a filter plugin alone, the selector of cluster defaults (`_DEFAULT_SELECTOR`),
+    or the scores of all plugins (`_SCORES`).
     """
     pod, nodes = cycle.problem.pod, verdict.nodes
     names = [*nodes.names_of(nodes.live)]

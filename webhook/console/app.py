@@ -50,13 +50,7 @@ _View = Callable[[Shown, ClusterScan], str | Response]
 
 
 def create_console(source: Source, simulator: Simulator | None = None, hosts: frozenset[str] = LOCAL_HOSTS) -> Flask:
-    """Create the app.
-
-    Args:
-        source: Returns the latest scan.
-        simulator: Answers what-if questions. None turns them off.
-        hosts: The accepted Host names.
-    """
+    """Create the app. ``hosts`` are the accepted Host names. Without a simulator, it answers no what-if questions."""
     app = Flask(__name__, static_folder=None)
     app.before_request(partial(_refuse_strangers, hosts))
     app.after_request(_finished)

@@ -36,14 +36,10 @@ _TEMPLATES.filters["one_line"] = one_line
 
 
 def render(template: str, title: str, shown: Shown, address: str, /, **values: object) -> str:
-    """Render a page.
+    """Render a page with these values of its template.
 
-    Args:
-        template: The file's name.
-        title: The page's title.
-        shown: The scan and the installation.
-        address: The path of the navigation entry to mark as current.
-        values: The template's values. ``once`` turns off the page's automatic refresh.
+    ``address`` is the path of the navigation entry to mark as current. The value ``once`` turns off the page's
+    automatic refresh.
     """
     moment = instant(shown.moment)
     page = {

@@ -12,17 +12,10 @@ _PATIENCE_SECONDS = 10.0
 
 
 class ConsoleServer(BoundedThreads, WSGIServer):
-    """The HTTP server of the console.
+    """The HTTP server of the console. Port 0 selects a free one. Raises OSError if the address cannot be bound.
 
-    Args:
-        host: The address.
-        port: Its port. 0 selects a free one.
-        app: The console.
-        threads: Concurrent connections.
-        patience_seconds: Seconds to wait for a reader's request, and for the reader to receive the answer.
-
-    Raises:
-        OSError: The address cannot be bound.
+    It has up to ``threads`` connections at once. It waits ``patience_seconds`` for a reader's request, and for the
+    reader to receive the answer.
     """
 
     def __init__(

@@ -113,8 +113,7 @@ class Replicas:
         Args:
             state: The key under which the first observation is kept.
             seconds: The required age.
-            since: The start of the state, from the Deployment's status. None if the Deployment is not in the state:
-                returns False.
+            since: The start of the state by the Deployment's status. None if the Deployment is not in the state.
             now: The API server's time. Without it, only the observation counts.
         """
         if since is None:
@@ -234,10 +233,6 @@ class AuthorityUpkeep:
         Args:
             held: The Secret's content, with the trusted certificates. None leaves the caBundle to another program.
             keeping: Whether to keep the certificates already in the caBundle.
-
-        Raises:
-            ClusterError: The API server refuses or does not answer.
-            CertificateError: The bundle holds no certificate.
         """
         trusted = None if held is None else held.trusted
         serving = (lambda: True) if self._replicas is None else self._replicas.available

@@ -127,10 +127,7 @@ class EventWriter:
         """Create the event. If the event exists and the fault recurred, increment the event's count.
 
         Returns False if the event already exists for the same fault. An earlier leader created it, or a write whose
-        response was lost.
-
-        Raises:
-            ClusterError: The API server refuses or does not answer.
+        response was lost. Raises ClusterError.
         """
         if create_event(self._server, document):
             return True

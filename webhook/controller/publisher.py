@@ -95,7 +95,7 @@ class Publisher:
         """Write the events of new results, and delete reports without a workload.
 
         Returns:
-            The current results of the cluster, with the cost of the last full scan.
+            The current results of the cluster, with the ``cost`` of the last full scan.
 
         Args:
             cost: The cost of the last full scan, and the time of the results.

@@ -246,11 +246,7 @@ class Scanner:
             self._updating = False
 
     def _evaluate(self, objects: Iterable[ObjectJson], lister: WorkloadLister, policy: Policy, feed: Feed) -> None:
-        """Evaluate objects in time slices, and publish the results.
-
-        Raises:
-            _LostError: This replica is no longer the leader.
-        """
+        """Evaluate objects in time slices, and publish the results. Raises _LostError, if another replica leads."""
         left = [*reversed([*objects])]
         while left:
             if not self.may_write():

@@ -86,12 +86,8 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 def report(workload: ReportContent, api: ReportApi, seconds: int) -> _Json:
     """Return the report of a workload as a Kubernetes object.
 
-    Results are sorted by severity. ``summary`` also counts results beyond the limit.
-
-    Args:
-        workload: The workload and its results.
-        api: The report API.
-        seconds: Time of the findings, in seconds since 1970 (UTC).
+    Results are sorted by severity. ``summary`` also counts results beyond the limit. ``seconds`` is the time of the
+    findings, in seconds since 1970 (UTC).
     """
     ranked = sorted(
         (*map(_finding_result, workload.findings), *workload.stated), key=lambda result: result.severity.rank

@@ -42,12 +42,9 @@ class CapturedSnapshot(Struct, frozen=True, kw_only=True):
 
 
 def capture(live: LiveCluster, policy: Policy, progress: Callable[[int], None]) -> CapturedSnapshot:
-    """Read the cluster's objects into a snapshot.
+    """Read the cluster's objects into a snapshot, also those of the policy's workload kinds.
 
-    Args:
-        live: The connection.
-        policy: Objects of the workload kinds in this policy are captured too.
-        progress: Called with the number of objects read so far.
+    ``progress`` gets the number of objects read so far.
 
     Raises:
         UnreadableClusterError: The cluster is unreachable, or `read_kinds` fails.

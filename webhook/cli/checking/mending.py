@@ -61,11 +61,7 @@ def mend(files: Iterable[File], frame: Frame, *, lowest: Level) -> Mending:
 def single_fixes(file: File, rows: Sequence[Row]) -> Iterator[tuple[Row, tuple[TextEdit, ...]]]:
     """Yield each of these findings that an edit of the file can fix, with its edits.
 
-    Edits without a proven result are skipped.
-
-    Args:
-        file: The file with exactly the text of the findings.
-        rows: The findings.
+    The file has exactly the text of the findings. Edits without a proven result are skipped.
     """
     if not rows:
         return
@@ -180,12 +176,7 @@ def _offer(
 
 
 def _change(number: int, manifest: Manifest, data: bytes, before: Json, rows: Sequence[Row]) -> ObjectChange:
-    """Return the change of an object after applying the fixes of these findings.
-
-    Raises:
-        UneditableError: The text cannot be edited.
-        LookupError: A field does not exist.
-    """
+    """Return the change of an object after applying these findings' fixes. Raises UneditableError and LookupError."""
     edits = list({(edit.path, repr(edit.value)): edit for row in rows for edit in row.judged.finding.edits}.values())
     after = marked(before, edits)
     return ObjectChange(number, without_gone(after), tuple(rewritten(data, manifest, before, after)))

@@ -66,11 +66,7 @@ def examine_within(
 ) -> RunResult:
     """Examine every object of the files, within the frame of `with_input_objects`.
 
-    Args:
-        read: The files.
-        frame: The settings.
-        progress: Gets the number of objects so far.
-        examine: The function to examine an object, if not the core's.
+    ``progress`` gets the number of objects so far. ``examine`` is the function to examine an object, if not the core's.
     """
     readable, run = [file for file in read if isinstance(file, File)], CheckRun(examine)
     for manifest in run.manifests(read, duplicates=True, values=True, patches=frame.patches):
@@ -166,13 +162,9 @@ class CheckRun:
         values: bool = False,
         patches: Container[str] = (),
     ) -> Iterator[Manifest]:
-        """Yield the objects of the files. Collect faults and count files.
+        """Yield the objects of the files, with the arguments of `read_manifests`. Collect faults and count files.
 
-        Args:
-            files: The files.
-            duplicates: As in `read_manifests`.
-            values: As in `read_manifests`.
-            patches: Resolved paths of patch files.
+        ``patches`` are the resolved paths of patch files.
         """
         for file in files:
             if isinstance(file, InputFault):

@@ -22,10 +22,7 @@ class Render(Protocol):
 def renderer(name: str, report_api: str, *, verbose: bool = False) -> Render:
     """Return the render function of an output format.
 
-    Args:
-        name: The name of the format.
-        report_api: The report API of the format ``report``.
-        verbose: Whether the format ``text`` is verbose.
+    ``report_api`` is for the format ``report``, ``verbose`` for the format ``text``.
     """
     module = importlib.import_module(f"{__name__}.{'json' if name == 'yaml' else name}")
     render = module.render_yaml if name == "yaml" else module.render

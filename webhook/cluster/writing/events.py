@@ -27,13 +27,9 @@ def count_again(server: ApiServer, event: JsonObject, count: int, time: str) -> 
 
     The new values are in the Event's ``series``. The API does not allow changes of ``note``.
 
-    Source: kubernetes 1.31 pkg/apis/core/validation/events.go ``ValidateEventUpdate``.
+    ``count`` is the number of occurrences, and ``time`` the MicroTime of the last one.
 
-    Args:
-        server: The API server.
-        event: The existing Event.
-        count: The number of occurrences.
-        time: The time of the last occurrence, as a MicroTime.
+    Source: kubernetes 1.31 pkg/apis/core/validation/events.go ``ValidateEventUpdate``.
     """
     path = f"{_path(event)}/{quote(event['metadata']['name'])}"
     series = {"series": {"count": count, "lastObservedTime": time}}

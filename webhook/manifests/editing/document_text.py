@@ -48,11 +48,7 @@ class Text(Struct, frozen=True):
 
 
 def text_of(data: bytes, manifest: Manifest) -> Text:
-    """Find the text of a manifest's document.
-
-    Args:
-        data: The manifest's file.
-        manifest: The manifest.
+    """Find the text of a manifest's document in its file ``data``.
 
     Raises:
         UneditableError: The file has changed, or it is a template.

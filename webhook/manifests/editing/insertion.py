@@ -29,13 +29,7 @@ _NOTHING = re.compile(
 
 
 def insertion(data: bytes, manifest: Manifest, path: str, constraints: Sequence[Mapping[str, object]]) -> TextEdit:
-    """Return the edit that adds constraints to a pod spec.
-
-    Args:
-        data: The manifest's file.
-        manifest: The manifest.
-        path: The pod spec's path in the object.
-        constraints: The constraints to add.
+    """Return the edit of the file ``data`` that adds constraints to the pod spec at this path of an object.
 
     Raises:
         UneditableError: The edit would touch other bytes.
@@ -112,13 +106,8 @@ def _json_text(
 ) -> str:
     """Return the constraints as JSON text, formatted like the neighbouring fields.
 
-    Args:
-        constraints: The constraints to write.
-        margin: The whitespace before the first field of the pod spec. The JSON has several lines if it contains a line
-            break.
-        text: The whole document.
-        spec: The position of the pod spec in ``text``.
-        spaced: Whether JSON on one line has spaces after ``,`` and ``:``.
+    ``margin`` is the white space before the first field of the pod spec. If it contains a line break, the JSON has
+    several lines. Otherwise, ``spaced`` adds spaces after ``,`` and ``:``.
     """
     if "\n" not in margin:
         return json.dumps(constraints, separators=(", ", ": ") if spaced else (",", ":"))

@@ -55,13 +55,9 @@ class _Member(Struct, frozen=True):
 
 
 def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> list[TextEdit]:
-    """Return the edits of a file that change an object from ``before`` to ``after``.
+    """Return the edits of the file ``data`` that change an object from ``before`` to ``after``.
 
-    Args:
-        data: The manifest's file.
-        manifest: The manifest.
-        before: The object's value.
-        after: The new value, from `core.json_edits.marked`.
+    ``after`` is a value of `core.json_edits.marked`.
 
     Raises:
         UneditableError: The edit would touch other bytes.
@@ -301,14 +297,8 @@ def _on_lines(
 ) -> Iterator[_Replacement]:
     """Yield the replacements that remove fields of a block mapping and add new fields.
 
-    The removed fields lose their whole lines. New lines follow the last remaining field.
-
-    Args:
-        page: The text of the file.
-        node: The position of the mapping.
-        order: The fields of the mapping, in file order.
-        removed: The positions in ``order`` of the fields to remove.
-        fields: The fields to add.
+    The removed fields lose their whole lines. New lines follow the last remaining field. ``order`` has the fields in
+    file order, and ``removed`` the indexes of those to remove.
     """
     text = page.text
     if not all(_begins_line(text, item) for item in order[1:]):

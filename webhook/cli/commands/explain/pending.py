@@ -69,12 +69,8 @@ def render(
 ) -> Iterator[str]:
     """Render the list of Pending pods for the terminal.
 
-    Args:
-        groups: The Pending pods by group.
-        index: The cluster.
-        namespace: The namespace in the headline. Empty for all namespaces.
-        color: Whether to use colours.
-        options: Options selecting the cluster for a printed command, such as `` --context prod``.
+    ``namespace`` is for the headline, and empty for all namespaces. The printed command has the ``options`` that select
+    the cluster, such as `` --context prod``.
     """
     paint = Paint(color=color)
     total = sum(len(waiting.pods) for waiting in groups)

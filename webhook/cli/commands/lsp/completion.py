@@ -117,12 +117,7 @@ def _workload_at(file: File, line: int, frame: Frame) -> Workload | None:
 
 
 def _fields(above: Sequence[str], before: str) -> Iterator[str]:
-    """Yield the keys of the fields around a position, the innermost first.
-
-    Args:
-        above: The lines above.
-        before: The line before the position.
-    """
+    """Yield the keys of the fields around a position, the innermost first. ``before`` is its line up to it."""
     yield from (key for key in reversed(_in_line(before)) if key)
     margin, is_item = _indent(before)
     for line in reversed(above):

@@ -82,14 +82,9 @@ def objects_in(files: Sequence[str]) -> list[SourceObject]:
 def planned_groups(
     files: Sequence[str], objects: Iterable[SourceObject], name: str, known: ClusterSource, within: Context
 ) -> list[PlannedGroup]:
-    """Plan the groups of the files, or without files those of the namespace.
+    """Plan the groups in the objects of the files, or without files those of the namespace.
 
-    Args:
-        files: Names of the files.
-        objects: Their objects.
-        name: Plan only the group of this name. Empty for all.
-        known: The cluster.
-        within: The context of the rules: cluster, policy and default namespace.
+    With a ``name``, plan only the group of this name.
 
     Raises:
         CommandError: A group cannot be read, or there is none.

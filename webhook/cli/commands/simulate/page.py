@@ -122,10 +122,7 @@ def _ending(end: Ending, changes: Sequence[SuggestedChange], answer: SimulationA
 def _obstacle(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
     """Yield lines about the reason why the first pending pod does not fit.
 
-    Args:
-        end: The result of the simulation.
-        paint: Colours the text.
-        grown: Whether the cluster can add nodes until all pods fit. The line then says ``cause today``.
+    The line says ``cause today`` if the cluster can add nodes until all pods fit (``grown``).
     """
     if not end.waiting:
         return

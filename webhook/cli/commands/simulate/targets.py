@@ -102,7 +102,8 @@ def targets(  # noqa: PLR0913 the last two by keyword
 ) -> tuple[Targets, bool]:
     """Read the simulated workloads, and the pods that may lose their node or be removed by a scale-in.
 
-    Adds the workloads' future owners and other objects of the files to the index.
+    Adds the workloads' future owners and other objects of the files to the index. Also returns whether a part of the
+    input was unreadable.
 
     Args:
         target: The target on the command line.
@@ -111,9 +112,6 @@ def targets(  # noqa: PLR0913 the last two by keyword
         what_if: The events.
         replicas: Replicas of each workload. None for its own number.
         everywhere: Whether the command line has no namespace.
-
-    Returns:
-        The workloads, and whether a part of the input was unreadable.
 
     Raises:
         CommandError: The object does not exist, or makes no pods.

@@ -50,14 +50,9 @@ def read_objects(
     *,
     everywhere: bool,
 ) -> ScannedCluster:
-    """Read the cluster and its workloads.
+    """Read the cluster and the ``named`` workload, or without one all workloads of the namespace or ``everywhere``.
 
-    Args:
-        selection: The options of the command line.
-        frame: The policy and the namespace.
-        named: The only workload. None for all of the namespace.
-        keep_too: Selects more raw objects to keep.
-        everywhere: Whether to read the workloads of all namespaces.
+    ``keep_too`` selects more raw objects to keep.
 
     Raises:
         CommandError: Pods, nodes or the named object could not be read.
