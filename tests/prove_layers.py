@@ -66,7 +66,6 @@ BREAKS = {
     ),
     "inside the review": ("webhook/cli/commands/version.py", "import webhook.core.review.messages"),
     "inside what if": ("webhook/cli/commands/version.py", "import webhook.core.what_if.forecast"),
-    "inside the documents of answers": ("webhook/cli/commands/version.py", "import webhook.answers.document"),
     "inside the scan": ("webhook/cli/commands/version.py", "import webhook.core.scan.smallest_fix"),
     "inside the manifests' room": ("webhook/cli/commands/version.py", "import webhook.manifests.reading.positions"),
     "inside the conformance room": ("webhook/cli/commands/version.py", "import webhook.conformance.validate_cases"),

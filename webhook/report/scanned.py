@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
+from webhook.answers.document import with_fields_of
 from webhook.core.api.selectors import valid_selector
 from webhook.core.api.spread_group import API_VERSION, CAPS_HELD, KIND, SpreadGroup
 from webhook.core.api.well_known import DELETION_COST_ANNOTATION, EVENT_CONTROLLER, HOSTNAME, SCALE_IN_ANNOTATION
@@ -70,15 +71,7 @@ def report_content(scanned: ScannedWorkload) -> ReportContent | None:
     stated = pod_results(scanned)
     if not scanned.uid or not (scanned.findings or stated):
         return None
-    return ReportContent(
-        api_version=scanned.api_version,
-        kind=scanned.kind,
-        namespace=scanned.namespace,
-        name=scanned.name,
-        uid=scanned.uid,
-        findings=scanned.findings,
-        stated=stated,
-    )
+    return with_fields_of(scanned, ReportContent, stated=stated)
 
 
 def pod_results(scanned: ScannedWorkload) -> tuple[ReportResult, ...]:

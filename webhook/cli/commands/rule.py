@@ -10,6 +10,7 @@ import click
 from msgspec import UNSET, UnsetType
 
 from webhook.answers.audited import RuleEntry
+from webhook.answers.document import with_fields_of
 from webhook.cli.checking.finding_text import rule_url
 from webhook.cli.options import RULE_ID, output_option
 from webhook.cli.output.color import BOLD, DIM, Paint, has_color
@@ -44,15 +45,7 @@ def rule(*, rule_id: str | None, output: str) -> None:
 
 
 def _entry(described: Rule, page: str | UnsetType = UNSET) -> RuleEntry:
-    return RuleEntry(
-        id=described.id,
-        title=described.title,
-        severity=described.severity,
-        mode=described.mode,
-        since=described.since,
-        url=rule_url(described.id),
-        page=page,
-    )
+    return with_fields_of(described, RuleEntry, url=rule_url(described.id), page=page)
 
 
 def _listed(paint: Paint) -> Iterator[str]:

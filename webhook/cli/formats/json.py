@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, structs
 
 from webhook.answers.audited import CheckedObject, FindingEntry, HiddenEntry, SkippedRule, StateEntry, state_entries
+from webhook.answers.document import with_fields_of
 from webhook.cli.checking.finding_text import file_text, fix, message
 from webhook.cli.checking.fleet import ClusterAudit, Fleet
 from webhook.cli.checking.results import Row, RunResult
@@ -64,9 +65,7 @@ def _finding(row: Row) -> FindingEntry:
         file=file_text(manifest.file),
         line=row.place.line,
         column=row.place.column,
-        object=CheckedObject(
-            api_version=manifest.api_version, kind=manifest.kind, namespace=manifest.namespace, name=manifest.name
-        ),
+        object=with_fields_of(manifest, CheckedObject),
         rule=judged.finding.rule,
         mode=judged.mode,
         severity=judged.severity,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from webhook.answers.document import with_fields_of
 from webhook.cli.checking.results import RunResult
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.scan.scan_results import ScannedWorkload
@@ -58,11 +59,4 @@ def _key(workload: Manifest | ScannedWorkload, namespace: str) -> _Workload:
 
 
 def _empty_report(workload: Manifest | ScannedWorkload) -> ReportContent:
-    return ReportContent(
-        api_version=workload.api_version,
-        kind=workload.kind,
-        namespace=workload.namespace,
-        name=workload.name,
-        uid=workload.uid,
-        findings=(),
-    )
+    return with_fields_of(workload, ReportContent, findings=(), stated=())

@@ -71,7 +71,7 @@ def plan(*, files: tuple[str, ...], name: str, output: str, selection: ClusterSe
         selection,
         frame,
         lambda item: (
-            is_group(item) or has_template(item.of.api_version or "", item.of.kind or "", frame.policy.workloads)
+            is_group(item.of) or has_template(item.of.api_version or "", item.of.kind or "", frame.policy.workloads)
         ),
         lost="plan needs them",
     )

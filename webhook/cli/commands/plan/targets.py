@@ -21,7 +21,7 @@ from webhook.cli.output.terminal import Json, print_faults, print_message
 from webhook.cluster.live import undecodable_line
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus
-from webhook.core.api.types import LabelSelector
+from webhook.core.api.types import LabelSelector, TypeMeta
 from webhook.core.api.well_known import BETA_ZONE, OUR_PREFIX, ZONE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.context import Context
@@ -39,7 +39,6 @@ from webhook.core.text import one_line
 from webhook.core.what_if.sources import ReplicatedSource, sources_of
 from webhook.core.workloads.kinds import DEPLOYMENT, REPLICA_SET, STATEFUL_SET, group_kind
 from webhook.manifests.reading.files import read_files
-from webhook.snapshot.load import Item
 
 _CONFIG_MAP = "ConfigMap"
 _MAX_NAME = 63  # characters, as in Kubernetes
@@ -61,9 +60,9 @@ class _Read(Struct, frozen=True):
     workloads: list[WrittenWorkload]
 
 
-def is_group(item: Item) -> bool:
-    """Whether an object of the cluster is a SpreadGroup."""
-    return item.of.kind == KIND and (item.of.api_version or "").startswith(OUR_PREFIX)
+def is_group(of: TypeMeta) -> bool:
+    """Whether an object of this type is a SpreadGroup."""
+    return of.kind == KIND and (of.api_version or "").startswith(OUR_PREFIX)
 
 
 def objects_in(files: Sequence[str]) -> list[SourceObject]:
@@ -90,8 +89,11 @@ def planned_groups(
         CommandError: A group cannot be read, or there is none.
     """
     read = _Read([], [], [])
-    for item in chain(objects, _cluster_objects(known, groups=not files)):
-        _sort_in(read, item, within)
+    # Files replace the cluster's SpreadGroups.
+    kept = (item for item in known.kept if not (files and is_group(item.of)))
+    stored = (SourceObject(item.of, item.raw, known.source, applied=True) for item in kept)
+    for source in chain(objects, stored):
+        _sort_in(read, source, within)
     here = [wanted for wanted in read.groups if files or wanted.group.namespace == within.namespace]
     groups = [wanted for wanted in here if not name or wanted.group.name == name]
     groups += [_configured(config_map, read, within, known.index.nodes.view()) for config_map in read.configured]
@@ -105,13 +107,6 @@ def planned_groups(
     return [_planned(wanted, read, known, within) for wanted in groups]
 
 
-def _cluster_objects(known: ClusterSource, *, groups: bool) -> Iterator[SourceObject]:
-    """Yield the objects read from the cluster, with or without its SpreadGroups."""
-    for item in known.kept:
-        if groups or not is_group(item):
-            yield SourceObject(item.of, item.raw, known.source, applied=True)
-
-
 def _sort_in(read: _Read, item: SourceObject, within: Context) -> None:
     """Add an object to the groups, ConfigMaps or workloads in ``read``.
 
@@ -120,7 +115,7 @@ def _sort_in(read: _Read, item: SourceObject, within: Context) -> None:
     """
     of = item.of
     try:
-        if of.kind == KIND and (of.api_version or "").startswith(OUR_PREFIX):
+        if is_group(of):
             value = object_of(item.value)
             group = read_group(value, within.namespace)
             read.groups.append(_Wanted(group, applicable(of, value, group.namespace)))
