@@ -7,7 +7,7 @@ from cluster.api import FakeApi, cut, html, refuse, short_body
 from cluster.following import RESOURCES, server
 
 from webhook.cluster.errors import ClusterError
-from webhook.cluster.listing import Pause, list_objects
+from webhook.cluster.listing import list_objects
 from webhook.cluster.resources import Resource
 
 ROLLOUTS = Resource(kind="Rollout", name="", api_versions=("argoproj.io/v1alpha1",), required=False)
@@ -29,7 +29,7 @@ def listed(api, folder, resource="pods", **more):
     def keep(raw, of):
         return f"{of.api_version} {of.kind} {json.loads(bytes(raw))['metadata']['name']}"
 
-    found = list_objects(server(api, folder), resource, keep, pause=Pause(sleep=waits.append), **more)
+    found = list_objects(server(api, folder), resource, keep, sleep=waits.append, **more)
     return found, waits
 
 

@@ -30,6 +30,7 @@ _Kept = TypeVar("_Kept")
 
 # Attempts in a row. Their pauses of 0.5, 1, 2 and 4 s outlast the change of an API server behind a load balancer.
 _TRIES = 5
+_FIRST_WAIT = 0.5
 # A person waits here, and gives up sooner than a controller.
 _LONGEST_WAIT = 30.0
 # kube-apiserver works on a request for this long (--request-timeout). No answer arrives later.
@@ -144,13 +145,6 @@ class Listing(Struct, Generic[_Kept], frozen=True, kw_only=True):
     detail: str = ""
 
 
-class Pause(Struct, frozen=True):
-    """The pauses between attempts to list a kind. ``first`` is the first pause in seconds."""
-
-    sleep: Callable[[float], object] = time.sleep
-    first: float = 0.5
-
-
 class ListedPage(Struct, frozen=True):
     """A page of a list. ``of`` is the type of its JSON items. ``first`` marks the start or restart of the list."""
 
@@ -179,7 +173,7 @@ def list_objects(
     keep: Callable[[Raw, TypeMeta], _Kept],
     *,
     progress: Callable[[int], None] = lambda _objects: None,
-    pause: Pause = Pause(),  # noqa: B008 a value that never changes
+    sleep: Callable[[float], object] = time.sleep,
 ) -> Listing[_Kept]:
     """List a kind. Returns the kept values. For a refused list, returns the refusal instead.
 
@@ -188,11 +182,11 @@ def list_objects(
         resource: The kind.
         keep: Converts each listed object, as JSON text, to the kept value.
         progress: Called with the number of objects of each page.
-        pause: The pauses between attempts.
+        sleep: Waits between attempts.
     """
     values, title = list[_Kept](), resource.title
     try:
-        for page in list_pages(server, resource, pause=pause):
+        for page in list_pages(server, resource, sleep=sleep):
             if page.first:
                 values.clear()
             values += [keep(item, page.of) for item in page.items]
@@ -207,7 +201,7 @@ def list_pages(
     server: ApiServer,
     resource: Resource,
     *,
-    pause: Pause = Pause(),  # noqa: B008 a value that never changes
+    sleep: Callable[[float], object] = time.sleep,
 ) -> Iterator[ListedPage]:
     """Yield the pages of a list of all objects of a kind. Retries failed requests.
 
@@ -240,10 +234,10 @@ def list_pages(
             else:
                 lasting = status < _OVERLOADED and not paging.is_outdated(refusal)
                 failures = _count_failure(failures, refusal, lasting=lasting)
-                pause.sleep(min(max(refusal.retry_after, pause.first * 2 ** (failures - 1)), _LONGEST_WAIT))
+                sleep(min(max(refusal.retry_after, _FIRST_WAIT * 2 ** (failures - 1)), _LONGEST_WAIT))
         except ClusterError as error:
             failures = _count_failure(failures, error)
-            pause.sleep(pause.first * 2 ** (failures - 1))
+            sleep(_FIRST_WAIT * 2 ** (failures - 1))
         else:
             more = paging.turn_to(page.metadata.continue_)
             of = TypeMeta(api_version=paging.api_version, kind=resource.kind)

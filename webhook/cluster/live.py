@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.errors import ClusterError
-from webhook.cluster.listing import Listing, Pause, list_objects
+from webhook.cluster.listing import Listing, list_objects
 from webhook.cluster.resources import Resource
 from webhook.cluster.wire import decoded_name
 from webhook.core.api.types import ObjectMeta, TypeMeta
@@ -67,8 +67,6 @@ def read_kinds(
     resources: Iterable[Resource],
     keep: Callable[[Raw, TypeMeta], _Kept],
     progress: Callable[[int], None],
-    *,
-    pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Iterator[Listing[_Kept]]:
     """List the objects of each kind, as `list_objects` does. ``progress`` gets the number of objects of all kinds.
 
@@ -84,7 +82,7 @@ def read_kinds(
 
     for resource in resources:
         try:
-            listing = list_objects(live.server, resource, keep, progress=count, pause=pause)
+            listing = list_objects(live.server, resource, keep, progress=count)
         except ClusterError as error:
             raise unreachable_error(live.source, error) from error
         # A missing extension proves no permission: every client gets this answer.

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.errors import RefusedError
-from webhook.cluster.listing import ListedPage, NotListedError, Pause, list_pages
+from webhook.cluster.listing import ListedPage, NotListedError, list_pages
 from webhook.cluster.resources import BUILT_IN_RESOURCES, Resource, group_path, with_workloads
 from webhook.cluster.unowned_pods import UnownedPod
 from webhook.core.api.types import Named, TypeMeta
@@ -78,7 +78,7 @@ class WorkloadLister:
         self._server = server
         self._embedded = policy.workloads
         self._unowned = unowned
-        self._pages = pages or partial(list_pages, server, pause=Pause(sleep=sleep))
+        self._pages = pages or partial(list_pages, server, sleep=sleep)
         self._left = [resource for resource in with_workloads(server, policy) if self._is_listed(resource)]
         listed = [(resource.api_versions[0], resource.kind) for resource in self._left]
         self._unwatched = [resource for resource in self._left if resource not in BUILT_IN_RESOURCES]
