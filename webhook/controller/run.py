@@ -16,12 +16,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from webhook.bounded_threads import BoundedThreads
-from webhook.cluster.feed import Feed
 from webhook.cluster.writing.lease import RETRY_SECONDS, Elector
 from webhook.controller.admission_policies import PolicyUpkeep
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.figures import ScanFigures
-from webhook.controller.publisher import FinishedScan
 from webhook.controller.scan import Scanner
 from webhook.logs import bounded, exception_fields
 from webhook.metrics import register_process
@@ -100,14 +98,6 @@ class Controller(Collector):
         """Watch the CA's Secret and the webhook configurations, to reconcile changes at once."""
         if self._authority is not None:
             self._authority.follow(self.changed.set)
-
-    def latest(self) -> FinishedScan | None:
-        """Return the last finished scan. None before the first, or if another replica leads."""
-        return self._scanner.latest if self._scanner is not None else None
-
-    def feed(self) -> Feed | None:
-        """Return the scanner's copy of the cluster. None if this replica has no copy."""
-        return self._scanner.feed if self._scanner is not None else None
 
     def readiness(self) -> tuple[bool, str]:
         """Return whether this replica is ready, and the text of /readyz.
