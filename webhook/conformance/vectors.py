@@ -64,7 +64,7 @@ class Difference(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """The result for a kind of test case and one Kubernetes release in one file.
+    """The result for a kind of test case and a Kubernetes release in a file.
 
     Attributes:
         kind: The kind of test case: for example ``validate`` or ``admit``.
@@ -100,7 +100,7 @@ def _kind(scenario: Mapping[str, bytes]) -> str:
 
 
 class _Count:
-    """Collects the counts for one vector kind and Kubernetes release while a file is read."""
+    """Collects the counts for a vector kind and Kubernetes release while a file is read."""
 
     def __init__(self) -> None:
         self.cases = 0
@@ -121,7 +121,7 @@ def compare_file(
 ) -> tuple[Comparison, ...]:
     """Compare evenspread's result with the recorded result for every test case of a file.
 
-    Returns one comparison for each kind and release, in order of first appearance. ``as_version`` overrides the release
+    Returns a comparison for each kind and release, in order of first appearance. ``as_version`` overrides the release
     in the file for evenspread's results.
 
     Raises:

@@ -12,7 +12,7 @@ _PATIENCE_SECONDS = 10.0
 
 
 class ConsoleServer(BoundedThreads, WSGIServer):
-    """The HTTP server of the console. Port 0 selects a free one. Raises OSError if the address cannot be bound.
+    """The HTTP server of the console. Port 0 selects a free port. Raises OSError if the address cannot be bound.
 
     It has up to ``threads`` connections at once. It waits ``patience_seconds`` for a reader's request, and for the
     reader to receive the answer.

@@ -42,7 +42,7 @@ class CapturedSnapshot(Struct, frozen=True, kw_only=True):
 
 
 def capture(live: LiveCluster, policy: Policy, progress: Callable[[int], None]) -> CapturedSnapshot:
-    """Read the cluster's objects into a snapshot, also those of the policy's workload kinds.
+    """Read the cluster's objects into a snapshot, also objects of the policy's workload kinds.
 
     ``progress`` gets the number of objects read so far.
 

@@ -18,7 +18,7 @@ from webhook.manifests.reading.documents import InputFault
 
 
 class ClusterAudit(Struct, frozen=True, kw_only=True):
-    """The audit of one cluster. Without a ``result``, the cluster could not be read: ``error`` and ``code`` say why."""
+    """The audit of a cluster. Without a ``result``, the cluster could not be read: ``error`` and ``code`` say why."""
 
     name: str
     result: RunResult | None = None

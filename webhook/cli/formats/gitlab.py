@@ -22,7 +22,7 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
     seen = Counter[str]()
 
     def distinct(key: str) -> str:
-        """Number equal keys, such as those of equal objects in two files. GitLab shows equal ones once."""
+        """Number equal keys, such as those of equal objects in two files. GitLab shows equal keys once."""
         seen[key] += 1
         return key if seen[key] == 1 else f"{key}-{seen[key]}"
 

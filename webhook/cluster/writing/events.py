@@ -27,7 +27,7 @@ def count_again(server: ApiServer, event: JsonObject, count: int, time: str) -> 
 
     The new values are in the Event's ``series``. The API does not allow changes of ``note``.
 
-    ``count`` is the number of occurrences, and ``time`` the MicroTime of the last one.
+    ``count`` is the number of occurrences, and ``time`` the MicroTime of the last occurrence.
 
     Source: kubernetes 1.31 pkg/apis/core/validation/events.go ``ValidateEventUpdate``.
     """

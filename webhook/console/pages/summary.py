@@ -22,7 +22,7 @@ _LONGEST = 400  # characters of a sentence with names from outside
 
 
 class _ZoneCell(Struct, frozen=True):
-    """The pods in one zone. ``high`` means more than maxSkew allows."""
+    """The pods in a zone. ``high`` means more than maxSkew allows."""
 
     name: str
     short: str

@@ -30,7 +30,7 @@ _GO_WORDS = {
 
 
 def unreadable(document: InputDocument, error: UnreadableDocumentError) -> InputFault:
-    """The fault for a document that is neither JSON nor YAML."""
+    """The fault for an unreadable document."""
     foreign = not _claims_in_text(document.text)
     if document.malformed and document.text[document.malformed_at :].startswith((b"//", b"/*")):
         words = _GO_WORDS.get(document.malformed.removeprefix(NOT_JSON), _GO_WORDS[""])

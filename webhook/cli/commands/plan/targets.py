@@ -81,7 +81,7 @@ def objects_in(files: Sequence[str]) -> list[SourceObject]:
 def planned_groups(
     files: Sequence[str], objects: Iterable[SourceObject], name: str, known: ClusterSource, within: Context
 ) -> list[PlannedGroup]:
-    """Plan the groups in the objects of the files, or without files those of the namespace.
+    """Plan the groups in the objects of the files. Without files, plan all groups of the namespace.
 
     With a ``name``, plan only the group of this name.
 

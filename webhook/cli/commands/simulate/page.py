@@ -110,7 +110,7 @@ def _workloads(answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
 
 
 def _ending(end: Ending, changes: Sequence[SuggestedChange], answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
-    """Yield the lines about one final placement: the obstacle, the moves, the domains and the fixes."""
+    """Yield the lines about a final placement: the obstacle, the moves, the domains and the fixes."""
     yield from _obstacle(end, paint, grown=answer.grown)
     yield from _moves(end, answer.joint, paint)
     for balance in end.after.balances:

@@ -50,7 +50,7 @@ def read_objects(
     *,
     everywhere: bool,
 ) -> ScannedCluster:
-    """Read the cluster and the ``named`` workload, or without one all workloads of the namespace or ``everywhere``.
+    """Read the cluster and the ``named`` workload. For None, read all workloads of the namespace, or ``everywhere``.
 
     ``keep_too`` selects more raw objects to keep.
 
