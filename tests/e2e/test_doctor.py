@@ -335,6 +335,27 @@ def test_the_controller_that_keeps_the_ca_has_to_run(doctor, hands, mend):
     eventually(lambda: problems(doctor()) == [], 90, every=0.5)
 
 
+def test_admission_policies_of_the_chart(doctor, helm, hands, mend):
+    """The binding of a mode with other selectors than the webhook, and then no bindings and no policies."""
+    helm("upgrade", *OWN_CA, "--set", "admission.static=policies", *WAIT)
+
+    def state():
+        return [(each["what"], each["state"]) for each in doctor() if each["check"] == "admission policies"]
+
+    eventually(lambda: [each for _, each in state()] == ["ok"], 60, every=0.5)
+    bindings = "validatingadmissionpolicybinding"
+    hands.change(f"{bindings} evenspread-deny", replace("/spec/matchResources/namespaceSelector", {}))
+    what = "spec.matchResources.namespaceSelector.matchExpressions differs from the webhook configuration"
+    assert state() == [(what, "problem")]
+    mend(next(each["fix"] for each in doctor() if each["what"] == what))
+    assert [each for _, each in state()] == ["ok"]
+    hands("delete", bindings, *(f"evenspread-{mode}" for mode in ("deny", "warn", "audit")))
+    # The garbage collector deletes the policies of the bindings.
+    eventually(lambda: state() == [("does not exist", "problem")] * 3, 60, every=0.5)
+    mend(next(each["fix"] for each in doctor() if each["what"] == "does not exist"))
+    eventually(lambda: [each for _, each in state()] == ["ok"], 90, every=0.5)
+
+
 def test_commands_use_the_policy_that_is_installed(plane, helm, tmp_path):
     """The ConfigMap of the chart decides, and the line on the standard error names it."""
     helm("upgrade", *OWN_CA, "--set", "config.rules.selector-not-self=deny", "--set", "config.ceiling=deny", *WAIT)

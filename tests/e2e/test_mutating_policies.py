@@ -4,6 +4,7 @@
 """
 
 import collections
+import contextlib
 import io
 import json
 import os
@@ -18,6 +19,7 @@ from e2e.objects import HOST, ZONE, path, pod_spec
 from e2e.waiting import eventually
 from msgspec.structs import replace
 
+from webhook.cli.main import main
 from webhook.config import parse_policy
 from webhook.core.admission_policies.mutating_policies import mutating_policies
 from webhook.core.admission_policies.policy_objects import STATIC_SUFFIX
@@ -431,6 +433,26 @@ def test_what_a_pod_pays(patched, capsys):
     with capsys.disabled():
         print(f"\nmedian of 100 creations: {without:.2f} ms without the policy, {within:.2f} ms with it")
     assert within - without < 20
+
+
+def test_doctor_compares_the_objects_of_the_api_server(patched, tmp_path):
+    """The policy of the namespace `off` is not compiled from this file."""
+    config = tmp_path / "policy.json"
+    config.write_text(json.dumps(POLICY))
+    (made, _) = mutating_policies(policy(), RELEASE)
+    where = f"/apis/{made['apiVersion']}/mutatingadmissionpolicies/evenspread-defaults"
+
+    def changes():
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            main(["doctor", "--kubeconfig", str(patched.admin), "--config", str(config), "-o", "json"])
+        lines = [each for each in json.loads(out.getvalue()) if each["check"] == "admission policies"]
+        return [each["what"] for each in lines if "-off" not in each["where"]]
+
+    assert changes() == ["spec.failurePolicy differs from the compiled object"]  # by this file
+    for failure_policy, expected in ("Ignore", []), ("Fail", changes()):
+        change = {"spec": {"failurePolicy": failure_policy}}
+        patched.api.request("PATCH", where, change, "application/merge-patch+json")
+        assert changes() == expected
 
 
 @pytest.mark.skipif(OLDER is not None, reason="Kubernetes 1.37 reads files")

@@ -364,6 +364,7 @@ FORBIDDEN = (403, {"kind": "Status", "message": "no"})
         pytest.param(w.MUTATING, ["registration", "admission"], id="webhook configurations"),
         pytest.param(w.COMPILED, ["admission policies"], id="admission policies"),
         pytest.param(w.COMPILED_BINDINGS, ["admission policies"], id="bindings of admission policies"),
+        pytest.param(w.COMPILED_DEFAULTS, ["admission policies"], id="policies of defaults"),
         pytest.param(w.DEPLOYMENT, ["version", "caBundle"], id="the Deployment"),
         pytest.param(w.DEPLOYMENTS, ["controller", "permissions"], id="the controller's Deployment"),
         pytest.param(w.SERVICE, ["endpoints"], id="the Service"),

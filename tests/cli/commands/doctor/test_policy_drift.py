@@ -8,6 +8,7 @@ from cli.commands.doctor.test_doctor import HELM, POLICY_HEAD, policy
 
 from webhook.config import parse_policy
 from webhook.core.admission_policies.installed import installed_policies, read_binding
+from webhook.core.admission_policies.mutating_policies import mutating_policies
 from webhook.core.admission_policies.policies import admission_policies
 from webhook.core.api.version import parse_version
 
@@ -30,7 +31,12 @@ def applied(text=CONFIGURED, version="1.37"):
 
 def listed(objects):
     """Lists of the API server have no kinds in their items."""
-    by_kind = {w.COMPILED: "ValidatingAdmissionPolicy", w.COMPILED_BINDINGS: "ValidatingAdmissionPolicyBinding"}
+    by_kind = {
+        w.COMPILED: "ValidatingAdmissionPolicy",
+        w.COMPILED_BINDINGS: "ValidatingAdmissionPolicyBinding",
+        w.COMPILED_DEFAULTS: "MutatingAdmissionPolicy",
+        w.COMPILED_DEFAULTS_BINDINGS: "MutatingAdmissionPolicyBinding",
+    }
     return {
         path: w.items(*({**each, "kind": None} for each in objects.values() if each["kind"] == kind))
         for path, kind in by_kind.items()
@@ -170,6 +176,75 @@ def test_the_file_of_the_policy_is_invalid(run, tmp_path):
     assert (code, "ceilng: unknown field" in err) == (2, True)
 
 
+MAP, MAP_BINDING = "MutatingAdmissionPolicy evenspread-defaults", "MutatingAdmissionPolicyBinding evenspread-defaults"
+DEFAULTS = """
+defaults:
+  mode: MODE
+  defaultConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}]
+"""
+INJECTS = DEFAULTS.replace("MODE", "inject")
+APPLY_DEFAULTS = APPLY.replace("compile", "compile --target map")
+
+
+def defaults_applied(text=INJECTS, version="1.37"):
+    """The objects of `evenspread compile --target map`, as the API server stores them."""
+    loaded = parse_policy(POLICY_HEAD + text, file="p", today="2026-11-28").policy
+    made = copy.deepcopy([*mutating_policies(loaded, parse_version(version))])
+    return {f"{each['kind']} {each['metadata']['name']}": each for each in made}
+
+
+def defaults_world(objects, text=INJECTS, version="v1"):
+    """An installation with this policy. Its webhook injects too, as doctor expects."""
+    given = {path.replace("/v1/mutating", f"/{version}/mutating"): found for path, found in listed(objects).items()}
+    webhook = {"metadata": {"name": "evenspread"}, "webhooks": [w.registered("mutate.evenspread.io")]}
+    return world({}, text) | given | {w.MUTATING: w.items(webhook)}
+
+
+@pytest.mark.parametrize("text", [INJECTS, DEFAULTS.replace("MODE", "observe")])
+@pytest.mark.parametrize("rules", [{}, applied("")])
+def test_defaults_as_applied(doctor, text, rules):
+    assert doctor(defaults_world({**defaults_applied(text), **(rules and applied(text))}, text)) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "where", "what"),
+    [
+        pytest.param(removed(MAP_BINDING), MAP_BINDING, "does not exist", id="a deleted binding"),
+        pytest.param(removed(MAP), MAP, "does not exist", id="a deleted policy"),
+        pytest.param(
+            change(MAP, "failurePolicy", to="Fail"),
+            MAP,
+            "spec.failurePolicy differs from the compiled object",
+            id="another failurePolicy",
+        ),
+        pytest.param(
+            change(MAP, "variables", 0, "expression", to="{}"),
+            MAP,
+            "spec.variables[0].expression differs from the compiled object",
+            id="another expression",
+        ),
+    ],
+)
+def test_a_change_of_the_defaults(doctor, changed, where, what):
+    objects = defaults_applied()
+    changed(objects)
+    (line,) = doctor(defaults_world(objects))
+    assert (line["where"], line["what"]) == (where, what)
+    assert line["fix"] == (APPLY_DEFAULTS if what == "does not exist" else APPLY_DEFAULTS.replace("apply", "replace"))
+
+
+def test_defaults_are_left_over(doctor):
+    (line,) = doctor(defaults_world(defaults_applied(), DEFAULTS.replace("MODE", "observe")))
+    assert (line["where"], line["what"]) == (MAP, "spec.matchConditions differs from the compiled object")
+
+
+def test_an_older_api_of_defaults(doctor):
+    objects = defaults_applied(version="1.35")
+    del objects[MAP_BINDING]
+    (line,) = doctor(defaults_world(objects, version="v1beta1"), version="v1.35.0")
+    assert line["where"] == MAP_BINDING
+
+
 LOGS = "kubectl -n spread logs deployment/evenspread-controller --tail=20"
 BOUND = f"{BINDING.partition(' ')[0]} even-warn"
 OWNED = f"{DENY.partition(' ')[0]} even-warn"
@@ -181,7 +256,12 @@ def of_the_chart(text=CONFIGURED, annotation='{"static": "policies"}'):
     for mode in ("deny", "warn", "audit"):
         name, settings = f"even-{mode}", {"evenspread.io/admission-policies": '{"static": "policies"}'}
         metadata = {"name": name, "uid": f"u-{mode}", "annotations": settings}
-        spec = {"policyName": name, "validationActions": [mode.title()], "matchResources": {"objectSelector": {}}}
+        matched = {
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": w.registered()["namespaceSelector"],
+            "objectSelector": {},
+        }
+        spec = {"policyName": name, "validationActions": [mode.title()], "matchResources": matched}
         bound = {"kind": BOUND.partition(" ")[0], "metadata": metadata, "spec": spec}
         (owned,) = installed_policies(loaded, parse_version("1.37"), "2026-11-28", [read_binding(bound)])
         objects |= {BOUND.replace("warn", mode): bound, OWNED.replace("warn", mode): copy.deepcopy(owned)}
@@ -189,8 +269,14 @@ def of_the_chart(text=CONFIGURED, annotation='{"static": "policies"}'):
     return objects
 
 
+def chart_world(objects, *args, **changes):
+    """The release `even`, whose webhook has these arguments. Its configuration has these changes."""
+    configuration = {"metadata": {"name": "even"}, "webhooks": [w.registered(**changes)]}
+    return world(objects) | {w.VALIDATING: w.items(configuration), w.DEPLOYMENT: w.deployment(*args)}
+
+
 def test_policies_of_the_chart(doctor):
-    assert doctor(world(of_the_chart())) == []
+    assert doctor(chart_world(of_the_chart())) == []
 
 
 @pytest.mark.parametrize(
@@ -212,16 +298,82 @@ def test_policies_of_the_chart(doctor):
 def test_a_change_of_a_policy_of_the_chart(doctor, changed, what):
     objects = of_the_chart()
     changed(objects)
-    (line,) = doctor(world(objects))
+    (line,) = doctor(chart_world(objects))
     assert (line["where"], line["what"], line["fix"]) == (OWNED, what, LOGS)
-    (line,) = doctor(world(objects) | {w.DEPLOYMENTS: w.items()})[-1:]
+    (line,) = doctor(chart_world(objects) | {w.DEPLOYMENTS: w.items()})[-1:]
     assert line["fix"] == HELM
+
+
+@pytest.mark.parametrize(
+    ("changed", "path"),
+    [
+        pytest.param(
+            change(BOUND, "matchResources", "namespaceSelector", to={}),
+            "matchResources.namespaceSelector.matchExpressions",
+            id="all namespaces",
+        ),
+        pytest.param(
+            change(BOUND, "matchResources", "objectSelector", to={"matchLabels": {"a": "b"}}),
+            "matchResources.objectSelector.matchLabels",
+            id="fewer objects",
+        ),
+        pytest.param(
+            change(BOUND, "matchResources", "resourceRules", to=[{"resources": ["pods"]}]),
+            "matchResources.resourceRules",
+            id="fewer kinds",
+        ),
+    ],
+)
+def test_a_binding_with_other_objects_than_the_webhook(doctor, changed, path):
+    objects = of_the_chart()
+    changed(objects)
+    (line,) = doctor(chart_world(objects))
+    assert (line["where"], line["what"]) == (BOUND, f"spec.{path} differs from the webhook configuration")
+    assert line["fix"] == f"{HELM} --force-conflicts"
+
+
+def test_the_webhook_has_an_object_selector(doctor):
+    selector = {"matchLabels": {"spread": "yes"}}
+    lines = doctor(chart_world(of_the_chart(), objectSelector=selector))
+    where = {each["where"] for each in lines if each["check"] == "admission policies"}
+    assert where == {BOUND.replace("warn", mode) for mode in ("deny", "warn", "audit")}
+
+
+def test_a_binding_with_another_action(doctor):
+    objects = of_the_chart()
+    change(BOUND, "validationActions", to=["Audit"])(objects)
+    lines = doctor(chart_world(objects))
+    assert (BOUND, "spec.validationActions[0] differs from the webhook configuration") in [
+        (each["where"], each["what"]) for each in lines
+    ]
+
+
+def test_the_webhook_configuration_cannot_be_read(doctor):
+    deployments = w.items(w.deployment(), w.controller())
+    given = chart_world(of_the_chart()) | {w.VALIDATING: (403, {}), w.DEPLOYMENTS: deployments}
+    assert {each["check"] for each in doctor(given, "-n", "spread")} == {"registration", "admission"}
+
+
+@pytest.mark.parametrize(
+    ("webhook", "controller"),
+    [
+        pytest.param("--leave-warnings-to-policies", "--scan", id="by the webhook"),
+        pytest.param("--config=x", "--admission-policies", id="by the controller"),
+    ],
+)
+def test_all_objects_of_the_chart_are_gone(doctor, webhook, controller):
+    given = chart_world({}, webhook) | {w.DEPLOYMENTS: w.items(w.controller(controller))}
+    lines = doctor(given)
+    assert {(each["what"], each["fix"]) for each in lines} == {("does not exist", HELM)}
+    assert [each["where"] for each in lines] == [BOUND.replace("warn", mode) for mode in ("deny", "warn", "audit")]
+    # The chart has no policies without a webhook configuration.
+    assert {each["check"] for each in doctor(given | {w.VALIDATING: w.items()}, "-n", "spread")} == {"registration"}
 
 
 def test_a_deleted_binding_of_the_chart(doctor):
     objects = of_the_chart()
     del objects[BOUND], objects[OWNED]  # Kubernetes deletes the policy of a deleted binding
-    (line,) = doctor(world(objects))
+    (line,) = doctor(chart_world(objects))
     assert (line["where"], line["what"], line["fix"]) == (BOUND, "does not exist", HELM)
 
 
@@ -233,7 +385,7 @@ def test_objects_of_others_with_the_same_component(doctor):
 
 
 def test_policies_of_the_chart_beside_applied_objects(doctor):
-    lines = doctor(world(of_the_chart() | applied()))
+    lines = doctor(chart_world(of_the_chart() | applied()))
     assert {(each["what"], each["fix"].partition(" evenspread-")[0]) for each in lines} == {
         ("is not a compiled object", "kubectl delete validatingadmissionpolicy"),
         ("is not a compiled object", "kubectl delete validatingadmissionpolicybinding"),
@@ -241,6 +393,6 @@ def test_policies_of_the_chart_beside_applied_objects(doctor):
 
 
 def test_a_binding_of_the_chart_is_invalid(doctor):
-    (line,) = doctor(world(of_the_chart(annotation="{}")))
+    (line,) = doctor(chart_world(of_the_chart(annotation="{}")))
     assert line["what"].startswith("a ValidatingAdmissionPolicyBinding of the chart is invalid: ")
     assert line["fix"].endswith("--force-conflicts")

@@ -29,7 +29,7 @@ class WriteOutcome(StrEnum):
     REFUSED = "writes are refused because the webhook does not answer"
     UNREVIEWED = "writes are admitted without a review"
     UNREGISTERED = "writes are not reviewed because no webhook is registered"
-    BY_POLICIES = "writes are reviewed by admission policies, and no webhook is registered"
+    BY_POLICIES = "the API server evaluates admission policies, and no webhook is registered"
     UNKNOWN = "could not check whether writes are reviewed"
 
 

@@ -63,7 +63,7 @@ _COLORS = {
     "--config",
     metavar="FILE",
     type=click.Path(),
-    help="Compare ValidatingAdmissionPolicies with this SpreadPolicy.  [default: the policy of the installation]",
+    help="Compare admission policies with this SpreadPolicy.  [default: the policy of the installation]",
 )
 @output_option("text", "json", text="Format of the results.")
 def doctor(*, selection: ClusterSelection, namespace: str, config: str | None, output: str) -> None:

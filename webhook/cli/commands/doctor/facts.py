@@ -74,7 +74,7 @@ class InstallationFacts(Struct, frozen=True, kw_only=True):
         now: The API server's time.
         program: evenspread's release, from the version label of the webhook's Deployment.
         configurations: Webhook configurations of evenspread, with their ``kind``.
-        admission_policies: ValidatingAdmissionPolicies and bindings of evenspread, with their ``kind``.
+        admission_policies: Admission policies and bindings of evenspread, with their ``kind``.
         given_policy: The policy in --config, to compare the admission policies with. None without --config.
         given_file: The value of --config.
         report_apis: Maps each report API of the API server to the verbs of its report resource. The verbs are None if

@@ -17,20 +17,26 @@ from webhook.cluster.live import LiveCluster
 from webhook.cluster.resources import group_path
 from webhook.config import ConfigError, config_map_policy
 from webhook.core.admission_policies.policy_objects import OBJECT_LABELS
+from webhook.core.api import gates
+from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_VERSION, POLICIES_ANNOTATION
 from webhook.core.policy.policy import Policy
 from webhook.report.documents import KINDS, ReportApi
 
-_REGISTRATIONS = "/apis/admissionregistration.k8s.io/v1"
+_GROUP = "/apis/admissionregistration.k8s.io"
+_REGISTRATIONS = f"{_GROUP}/v1"
 _CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _ADMISSION_POLICIES = {
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+    "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+    "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
 }
 _WEBHOOKS = ("validate.evenspread.io", "mutate.evenspread.io", "groups.evenspread.io")
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _CERTIFICATE_NAME = "cert-manager.io/certificate-name"
 _MAX_PODS = 10  # of each Deployment: each takes two requests through the API server's proxy
+_ABSENT = Unread(status_text(HTTPStatus.NOT_FOUND))  # An API that the cluster does not serve
 _PAGE = 500  # objects in a response, as kubectl requests them
 _METRIC = re.compile(r"^(evenspread_\w+)(\{[^}]*\})? (\S+)$", re.MULTILINE)
 
@@ -55,7 +61,7 @@ def read_facts(live: LiveCluster, *, namespace: str, today: str) -> Installation
         now=reader.clock or datetime.now(UTC),
         program=at(deployment, "metadata", "labels", APP_VERSION),
         configurations=configurations,
-        admission_policies=reader.admission_policies(),
+        admission_policies=reader.admission_policies(live.version or RECORDED),
         report_apis=reader.report_apis(),
         namespace=place,
         service_name=name,
@@ -96,11 +102,14 @@ class _FactReader:
             )
         return tuple(configurations)
 
-    def admission_policies(self) -> Read[tuple[Object, ...]]:
+    def admission_policies(self, version: KubernetesVersion) -> Read[tuple[Object, ...]]:
         """The admission policies and bindings, as in `InstallationFacts`."""
+        mutating = "v1" if gates.MUTATING_POLICIES_ARE_STABLE.holds(version) else "v1beta1"
         objects: list[Object] = []
         for kind, resource in _ADMISSION_POLICIES.items():
-            listed = self._list(f"{_REGISTRATIONS}/{resource}")
+            listed = self._list(f"{_GROUP}/{mutating if kind.startswith('Mutating') else 'v1'}/{resource}")
+            if listed == _ABSENT:
+                continue
             if isinstance(listed, Unread):
                 return listed
             objects += ({**found, "kind": kind} for found in listed if _is_compiled(found))
