@@ -173,12 +173,7 @@ def outcome(simulator: "Simulator", change: WhatIfChange) -> _PageAnswer:
 
 
 class Simulator:
-    """Runs `evenspread simulate` in a worker process.
-
-    Args:
-        cluster: The options for the cluster and the configuration.
-        limits: The limits of its workers.
-    """
+    """Runs `evenspread simulate` in a worker process. ``cluster`` are the options for cluster and configuration."""
 
     def __init__(self, cluster: Sequence[str], limits: WorkerLimits = _LIMITS) -> None:
         self._cluster = tuple(cluster)

@@ -92,10 +92,7 @@ class Publisher:
         full: bool = False,
         every: bool = False,
     ) -> FinishedScan:
-        """Write the events of new results, and delete reports without a workload.
-
-        Returns:
-            The current results of the cluster, with the ``cost`` of the last full scan.
+        """Write the events of new results, and delete reports without a workload. Return the current results.
 
         Args:
             cost: The cost of the last full scan, and the time of the results.

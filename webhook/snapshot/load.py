@@ -194,11 +194,7 @@ def read_header(line: bytes) -> Header | None:
 
 
 def absent(kinds: Collection[str]) -> Mapping[str, str]:
-    """Return the resources missing from a file without a header, each with the reason to print.
-
-    Args:
-        kinds: The kinds in the file.
-    """
+    """Return the resources missing from a file of these kinds without a header, each with the reason to print."""
     return {resource.name: "none in the file" for resource in BUILT_IN_RESOURCES if resource.kind not in kinds}
 
 

@@ -8,9 +8,8 @@ from webhook.cli.checking.results import RunResult
 from webhook.cli.checking.run import CheckRun, as_written
 from webhook.cli.exit_codes import no_namespace
 from webhook.cli.frame import Frame
-from webhook.core.api.types import Named, ObjectMeta
+from webhook.core.api.types import ObjectMeta
 from webhook.core.api.version import KubernetesVersion, parse_version
-from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_or_none
 from webhook.core.scan.cluster_scan import cluster_scan
@@ -18,13 +17,12 @@ from webhook.core.scan.scan_context import ObjectKey, Representatives, ScanConte
 from webhook.core.scan.scan_results import ScannedWorkload
 from webhook.core.scan.workload_scan import REVIEW, scan_object
 from webhook.core.workloads.kind_fields import has_template
+from webhook.core.workloads.reading import read_meta
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest
 from webhook.snapshot.load import Header, absent, read_header
 
-_NAMED = decoder_of(Named)
-_NO_META = ObjectMeta()
 _NAMESPACE = ("v1", "Namespace")
 
 
@@ -119,9 +117,5 @@ def stated_moment(files: Sequence[File | InputFault]) -> str:
 
 def _meta(manifest: Manifest, frame: Frame) -> ObjectMeta:
     """The metadata of an object with a pod template. Empty for other or undecodable objects."""
-    if not has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
-        return _NO_META
-    try:
-        return _NAMED.decode(manifest.json_text).meta
-    except (ValueError, RecursionError):
-        return _NO_META
+    has_pods = has_template(manifest.api_version, manifest.kind, frame.policy.workloads)
+    return read_meta(manifest.json_text) if has_pods else ObjectMeta()

@@ -199,7 +199,12 @@ def _pending(scan: ClusterScan, paint: Paint) -> Iterator[str]:
     color = RED if PendingCause.SPREAD in scan.pending else YELLOW
     yield f"\n{paint(plural(sum(scan.pending.values()), 'Pending pod'), color, BOLD)}: {causes}\n"
     rows = [
-        (_name(workload), f"{sum(workload.pending.values()):,}", _causes(workload), _since(workload))
+        (
+            _name(workload),
+            f"{sum(workload.pending.values()):,}",
+            _causes(workload),
+            one_line(workload.pending_since, 32),
+        )
         for workload in waiting
     ]
     head = ("PENDING NOW", "PODS", "CAUSE", "SINCE" if any(row[-1] for row in rows) else "")
@@ -213,10 +218,6 @@ def _causes(workload: ScannedWorkload) -> str:
     if len(workload.pending) == 1:
         return str(next(iter(workload.pending)))
     return ", ".join(f"{cause} {pods:,}" for cause, pods in workload.pending.items())
-
-
-def _since(workload: ScannedWorkload) -> str:
-    return one_line(workload.pending_since, 32)
 
 
 def _skews(scan: ClusterScan, paint: Paint) -> Iterator[str]:

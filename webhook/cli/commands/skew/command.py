@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import click
 from msgspec import UNSET, Struct, structs, to_builtins
@@ -30,7 +31,6 @@ from webhook.core.scan.scan_context import ScanContext
 from webhook.core.scan.scan_results import ActualSkew, Origin
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.text import one_line, plural
-from webhook.snapshot.load import Item
 
 _NAME = 60  # characters of a name in the table
 _FROM = {Origin.DECLARED: "template", Origin.INJECTED: "injected", Origin.DEFAULT: "scheduler"}
@@ -98,15 +98,16 @@ def skew(  # noqa: PLR0913 one parameter an option
     if watch and fix:
         raise click.UsageError("--watch prints no evictions: remove --fix")
     collect_rarely()
-    cluster = read_objects(selection, frame, named, keep_too=is_budget if fix else _no_more, everywhere=all_namespaces)
-    color = has_color(sys.stdout)
+    color, read = has_color(sys.stdout), partial(read_objects, frame=frame, named=named, everywhere=all_namespaces)
     if fix:
+        cluster = read(selection, keep_too=is_budget)
         found, options = repairs(cluster), selection.as_options if cluster.known.server is not None else ""
         if output == "text":
             print_results(fix_page(found, cluster.namespace, options, color=color))
         else:
             print_values(documents(found, options), output)
         click.get_current_context().exit(Exit.FINDINGS if any(repair.hard for repair in found) else Exit.FINE)
+    cluster = read(selection)
     skews = _skews_of(cluster)
     if output == "text":
         page = [*_render(skews, cluster.namespace, color=color)]
@@ -114,7 +115,7 @@ def skew(  # noqa: PLR0913 one parameter an option
         while watch:
             time.sleep(_EVERY_SECONDS)
             selection = structs.replace(selection, opened=None)  # credentials may have changed
-            skews = _skews_of(read_objects(selection, frame, named, keep_too=_no_more, everywhere=all_namespaces))
+            skews = _skews_of(read(selection))
             before, page = page, [*_render(skews, cluster.namespace, color=color)]
             print_results(["\n", *page] if page != before else [])
     else:
@@ -132,10 +133,6 @@ def _named(words: Sequence[str], frame: Frame, *, everywhere: bool) -> NamedObje
     if everywhere:
         raise click.UsageError(f"{named.kind}/{named.name} is in one namespace: remove -A")
     return named
-
-
-def _no_more(_item: Item) -> bool:
-    return False
 
 
 def _skews_of(cluster: ScannedCluster) -> list[_WorkloadSkew]:

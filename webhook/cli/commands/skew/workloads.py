@@ -46,9 +46,9 @@ def read_objects(
     selection: ClusterSelection,
     frame: Frame,
     named: NamedObject | None,
-    keep_too: Callable[[Item], bool],
     *,
     everywhere: bool,
+    keep_too: Callable[[Item], bool] = lambda _item: False,
 ) -> ScannedCluster:
     """Read the cluster and the ``named`` workload. For None, read all workloads of the namespace, or ``everywhere``.
 
