@@ -11,7 +11,7 @@ from controller.town import Replica, add_nodes, add_workload, figures, owned_by
 from webhook.cluster.reflector import Timing
 from webhook.cluster.resources import watched
 from webhook.controller.bounds import Allowance, Rate
-from webhook.controller.groups import GroupLimits, GroupReconciler
+from webhook.controller.groups import GroupReconciler
 from webhook.core.api.spread_group import MOST_GROUPS
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.group_members import group_status
@@ -58,7 +58,7 @@ def conditions(api, *where):
 
 
 class Reconciler:
-    """One that reconciles with the limits, and the evaluation, that the test gives it."""
+    """One that reconciles with the evaluation that the test gives it."""
 
     def __init__(self, api, folder, feed, **given):
         self.now = 1_795_435_260.0
@@ -270,9 +270,10 @@ def test_without_events_a_broken_cap_stands_in_the_status_alone(api, tmp_path):
     assert told(api) == []
 
 
-def test_a_turn_that_takes_long_goes_on_in_the_next(api, reconciler):
+def test_a_turn_that_takes_long_goes_on_in_the_next(api, reconciler, monkeypatch):
     """One group of each namespace is due, and none of them waits for ever."""
-    hurried = reconciler(limits=GroupLimits(turn_seconds=0.0))
+    monkeypatch.setattr("webhook.controller.groups._TURN_SECONDS", 0.0)
+    hurried = reconciler()
     names = [f"team-{number}" for number in range(4)]
     for name in names:
         api.put("namespaces", name)
@@ -283,11 +284,12 @@ def test_a_turn_that_takes_long_goes_on_in_the_next(api, reconciler):
 
 
 @pytest.mark.parametrize(("most", "reason"), [(3, "InvalidSpec"), (4, "Planned")])
-def test_of_a_group_with_thousands_of_pods_nothing_is_said_but_that(api, reconciler, most, reason):
+def test_of_a_group_with_thousands_of_pods_nothing_is_said_but_that(api, reconciler, monkeypatch, most, reason):
+    monkeypatch.setattr("webhook.controller.groups.MOST_PODS", most)
     add_group(api)
     add_shard(api, 0, "n-a", "n-b")
     add_shard(api, 1, "n-a", "n-c")
-    turns(reconciler(limits=GroupLimits(pods=most)), lambda: conditions(api))
+    turns(reconciler(), lambda: conditions(api))
     assert conditions(api)["Planned"][1] == reason
     assert ("CapsHeld" in conditions(api)) == (reason == "Planned")
 
@@ -303,7 +305,8 @@ def test_a_pod_of_a_node_that_is_gone_is_no_news(api, replica):
 
 
 @pytest.mark.slow
-def test_a_group_that_takes_for_ever_keeps_no_other_back(api, reconciler, caplog):
+def test_a_group_that_takes_for_ever_keeps_no_other_back(api, reconciler, monkeypatch, caplog):
+    monkeypatch.setattr("webhook.controller.groups._CPU_SECONDS", 0.5)
     add_group(api, "slow")
     add_group(api, namespace="bank")
     api.put("namespaces", "bank")
@@ -315,7 +318,7 @@ def test_a_group_that_takes_for_ever_keeps_no_other_back(api, reconciler, caplog
             sum(range(1000))
         return group_status(of, *rest)
 
-    patient = reconciler(limits=GroupLimits(cpu_seconds=0.5), evaluate=endless)
+    patient = reconciler(evaluate=endless)
     turns(patient, lambda: conditions(api, "cache", "bank") and conditions(api, "slow"))
     assert conditions(api, "slow")["Planned"] == ("Unknown", "NotEvaluated")
     assert conditions(api, "cache", "bank")["Planned"] == ("True", "Planned")
@@ -329,7 +332,7 @@ def test_a_group_that_takes_for_ever_keeps_no_other_back(api, reconciler, caplog
 
 
 @pytest.mark.slow
-def test_the_plan_of_a_group_that_takes_for_ever_stays(api, reconciler, caplog):
+def test_the_plan_of_a_group_that_takes_for_ever_stays(api, reconciler, monkeypatch, caplog):
     add_group(api)
     turns(reconciler(), lambda: conditions(api))
     planned = status(api)
@@ -338,7 +341,8 @@ def test_the_plan_of_a_group_that_takes_for_ever_stays(api, reconciler, caplog):
         while True:
             sum(range(1000))
 
-    turns(reconciler(limits=GroupLimits(cpu_seconds=0.5), evaluate=endless), lambda: messages(caplog))
+    monkeypatch.setattr("webhook.controller.groups._CPU_SECONDS", 0.5)
+    turns(reconciler(evaluate=endless), lambda: messages(caplog))
     assert status(api) == planned
 
 

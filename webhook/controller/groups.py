@@ -14,8 +14,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.feed import Feed
@@ -39,6 +37,9 @@ from webhook.core.workloads.kinds import group_kind
 from webhook.logs import exception_fields, log_change
 from webhook.report.scanned import group_notices
 
+_TURN_SECONDS = 1.0  # then scans and reports continue
+# CPU time for a group, with the index locked. A group of 400 pods among 5,000 nodes takes a few seconds.
+_CPU_SECONDS = 20.0
 _LOOK_SECONDS = 5.0  # between two checks of a group with an unchanged spec
 _ANYWAY_SECONDS = 60.0  # between two checks of an unchanged group: others may have changed its status
 _PAUSE = 9  # times the used CPU time: a tenth of a core for groups
@@ -54,24 +55,6 @@ class _LastCheck(NamedTuple):
     at: float = 0.0
     generation: int = -1
     fingerprint: object = None  # of the observed state; a new value makes the group due
-
-
-class GroupLimits(Struct, frozen=True, kw_only=True):
-    """The limits for reconciling SpreadGroups.
-
-    Attributes:
-        turn_seconds: The longest time for one round of reconciling. Afterwards scans and reports continue.
-        cpu_seconds: The CPU time for one group. The index is locked for this time. A group of 400 pods among 5,000
-            nodes takes a few seconds.
-        pods: The number of pods of a group.
-    """
-
-    turn_seconds: float = 1.0
-    cpu_seconds: float = 20.0
-    pods: int = MOST_PODS
-
-
-_LIMITS = GroupLimits()
 
 
 class GroupReconciler:
@@ -95,7 +78,6 @@ class GroupReconciler:
         events: EventWriter | None,
         may_write: Callable[[], bool],
         clock: Callable[[], float] = time.time,
-        limits: GroupLimits = _LIMITS,
         evaluate: Callable[..., SpreadGroupStatus] = group_status,
     ) -> None:
         self._server = server
@@ -104,7 +86,6 @@ class GroupReconciler:
         self._events = events
         self._may_write = may_write
         self._clock = clock
-        self._limits = limits
         self._evaluate = evaluate
         self.writes: Counter[str] = Counter(written=0, postponed=0, refused=0, failed=0)
         self.forget()
@@ -123,7 +104,7 @@ class GroupReconciler:
         """Reconcile the due groups. Never raises, for any answer of the API server or any group."""
         if self._clock() < self._due:
             return
-        used, until = time.thread_time(), time.monotonic() + self._limits.turn_seconds
+        used, until = time.thread_time(), time.monotonic() + _TURN_SECONDS
         with feed.lock:
             known = feed.index.namespaces.all_groups()
             due = sorted(self._due_groups(known, feed.index), key=lambda candidate: self._last_check(candidate[0]).at)
@@ -203,7 +184,7 @@ class GroupReconciler:
             fields = {"group": "/".join(_name(spread_group))}
             _log.warning("a SpreadGroup takes too long: skipping its namespace for an hour", extra={"fields": fields})
             # Keep the existing plan, since other clients may already use it.
-            why = f"its evaluation takes more than {self._limits.cpu_seconds:.0f} s of CPU time"
+            why = f"its evaluation takes more than {_CPU_SECONDS:.0f} s of CPU time"
             return before if before.workloads else unevaluated_status(why, spread_group.generation, before, now)
 
     def _compute_status(
@@ -212,9 +193,7 @@ class GroupReconciler:
         """Compute the status within the CPU limit. Raises ClusterError or CpuLimitError."""
         group = readable_group(spread_group)
         selector = None if group is None else compile_selector(group.selector).text
-        pods = (
-            [] if selector is None else pods_of(self._server, spread_group.meta.namespace, selector, self._limits.pods)
-        )
+        pods = [] if selector is None else pods_of(self._server, spread_group.meta.namespace, selector, MOST_PODS)
         policy = self._policy()
         with feed.lock:
             if group is not None and pods is not None and _by_node(pods, feed.index) != _counted(group, feed.index):
@@ -222,7 +201,7 @@ class GroupReconciler:
                 self._last_checks[_name(spread_group)] = _LastCheck(self._clock(), spread_group.generation)
             within = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, now=now)
             evaluate = partial(self._evaluate, spread_group, older, pods, before, within)
-            return call_within(self._limits.cpu_seconds, evaluate)
+            return call_within(_CPU_SECONDS, evaluate)
 
     def _write(self, spread_group: SpreadGroup, status: SpreadGroupStatus) -> None:
         """Write the status. Raises ClusterError, but not if the API server refuses only this object."""
