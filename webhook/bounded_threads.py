@@ -8,8 +8,6 @@ from typing import TypeAlias
 
 # Each connection has a thread. A probe takes milliseconds, and a browser opens six connections.
 CONNECTIONS = 32
-
-
 _Request: TypeAlias = socket.socket | tuple[bytes, socket.socket]
 
 
@@ -19,13 +17,8 @@ class BoundedThreads(socketserver.ThreadingMixIn, socketserver.TCPServer):
     daemon_threads = True
     request_queue_size = CONNECTIONS
 
-    def __init__(
-        self,
-        address: tuple[str, int],
-        handler: Callable[..., socketserver.BaseRequestHandler],
-        threads: int = CONNECTIONS,
-    ) -> None:
-        self._free = threading.BoundedSemaphore(threads)
+    def __init__(self, address: tuple[str, int], handler: Callable[..., socketserver.BaseRequestHandler]) -> None:
+        self._free = threading.BoundedSemaphore(CONNECTIONS)
         super().__init__(address, handler)
 
     def process_request(self, request: _Request, client_address: object) -> None:

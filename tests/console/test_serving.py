@@ -9,12 +9,12 @@ import pytest
 from console.scans import EVERYTHING
 
 from webhook.console.app import create_console
-from webhook.console.serving import ConsoleServer
+from webhook.console.serving import ConsoleServer, _ConsoleHandler
 
 
 @contextmanager
-def served(app=None, host="127.0.0.1", **limits):
-    with ConsoleServer(host, 0, app or create_console(lambda: EVERYTHING), **limits) as server:
+def served(app=None, host="127.0.0.1"):
+    with ConsoleServer(host, 0, app or create_console(lambda: EVERYTHING)) as server:
         server.start()
         try:
             yield server
@@ -50,7 +50,8 @@ def test_whatever_is_sent_is_answered(sent, status):
         assert status in line.makefile("rb").readline() or status == b"400"
 
 
-def test_who_comes_while_all_threads_are_busy_is_hung_up_on():
+def test_who_comes_while_all_threads_are_busy_is_hung_up_on(monkeypatch):
+    monkeypatch.setattr("webhook.bounded_threads.CONNECTIONS", 1)
     came, go_on = threading.Event(), threading.Event()
 
     def slow(_, start):
@@ -59,7 +60,7 @@ def test_who_comes_while_all_threads_are_busy_is_hung_up_on():
         start("200 OK", [])
         return [b"done"]
 
-    with served(slow, threads=1) as server:
+    with served(slow) as server:
         address = server.server_address[:2]
         with socket.create_connection(address, 10) as first:
             first.sendall(b"GET / HTTP/1.0\r\n\r\n")
@@ -70,6 +71,8 @@ def test_who_comes_while_all_threads_are_busy_is_hung_up_on():
             assert first.makefile("rb").read().endswith(b"done")
 
 
-def test_a_reader_that_says_nothing_is_left():
-    with served(patience_seconds=0.05) as server, socket.create_connection(server.server_address[:2], 10) as line:
+def test_a_reader_that_says_nothing_is_left(monkeypatch):
+    assert _ConsoleHandler.timeout == 10.0
+    monkeypatch.setattr(_ConsoleHandler, "timeout", 0.05)
+    with served() as server, socket.create_connection(server.server_address[:2], 10) as line:
         assert line.makefile("rb").read() == b""

@@ -6,30 +6,15 @@ import threading
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import WSGIApplication
 
-from webhook.bounded_threads import CONNECTIONS, BoundedThreads
-
-_PATIENCE_SECONDS = 10.0
+from webhook.bounded_threads import BoundedThreads
 
 
 class ConsoleServer(BoundedThreads, WSGIServer):
-    """The HTTP server of the console. Port 0 selects a free port. Raises OSError if the address cannot be bound.
+    """The HTTP server of the console. Port 0 selects a free port. Raises OSError if the address cannot be bound."""
 
-    It has up to ``threads`` connections at once. It waits ``patience_seconds`` for a reader's request, and for the
-    reader to receive the answer.
-    """
-
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        app: WSGIApplication,
-        *,
-        threads: int = CONNECTIONS,
-        patience_seconds: float = _PATIENCE_SECONDS,
-    ) -> None:
+    def __init__(self, host: str, port: int, app: WSGIApplication) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        super().__init__((host, port), _ConsoleHandler, threads)
-        self.patience_seconds = patience_seconds
+        super().__init__((host, port), _ConsoleHandler)
         self.set_app(app)
 
     @property
@@ -50,12 +35,7 @@ class ConsoleServer(BoundedThreads, WSGIServer):
 
 
 class _ConsoleHandler(WSGIRequestHandler):
-    server: ConsoleServer
-
-    def setup(self) -> None:
-        """Set the socket timeout for reads and writes of this connection."""
-        self.request.settimeout(self.server.patience_seconds)
-        super().setup()
+    timeout = 10.0  # seconds for the reader's request, and for the reader to receive the answer
 
     def log_message(self, *_: object) -> None:
         """Write no access log."""
