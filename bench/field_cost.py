@@ -189,12 +189,9 @@ class Timed(ReadOnlyIndex):
     def __init__(self, index):
         super().__init__(index)
         self.longest = 0.0
-        self.nodes, self.pods = Nodes(self.timed(index.nodes)), Pods(self.timed(index.pods))
-        self.volumes, self.owners = Volumes(self.timed(index.volumes)), Owners(self.timed(index.owners))
-        self.namespaces = Namespaces(self.timed(index.namespaces))
-
-    def timed(self, view):
-        return lambda question: partial(self.answer, getattr(view, question.__name__))
+        for name, view in (("nodes", Nodes), ("pods", Pods), ("volumes", Volumes), ("owners", Owners)):
+            setattr(self, name, view(_TimedView(self.answer, getattr(index, name))))
+        self.namespaces = Namespaces(_TimedView(self.answer, index.namespaces))
 
     def answer(self, asked, *of, **named):
         began = time.thread_time()
@@ -202,6 +199,14 @@ class Timed(ReadOnlyIndex):
             return asked(*of, **named)
         finally:
             self.longest = max(self.longest, (time.thread_time() - began) * 1e3)
+
+
+class _TimedView:
+    def __init__(self, answer, view):
+        self._answer, self._view = answer, view
+
+    def __getattr__(self, query):
+        return partial(self._answer, getattr(self._view, query))
 
 
 class _TooLong(BaseException):  # nothing on the way may catch it

@@ -71,8 +71,8 @@ def _goes(pod: PodOnNode, unreachable: int) -> bool:
 
 class _RemainingNodes(Nodes):
     def __init__(self, below: Nodes, view: NodeView) -> None:
-        super().__init__(below.answering)
-        self._below, self._view = below, view
+        super().__init__(below)
+        self._view = view
 
     def view(self) -> NodeView:
         return self._view
@@ -83,8 +83,8 @@ class _RemainingNodes(Nodes):
 
 class _PodsElsewhere(Pods):
     def __init__(self, below: Pods, lost: int, *, gone: bool) -> None:
-        super().__init__(below.answering)
-        self._below, self._lost, self._gone = below, lost, gone
+        super().__init__(below)
+        self._lost, self._gone = lost, gone
 
     def count(self, namespace: str, selector: Selector, *, terminating: bool = False) -> Counts:
         return self._kept(self._below.count(namespace, selector, terminating=terminating))

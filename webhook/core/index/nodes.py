@@ -167,7 +167,7 @@ def _differ(
     return any((before[slot] or _NO_LABELS).get(key) != (after[slot] or _NO_LABELS).get(key) for slot in slots)
 
 
-class Nodes(View):
+class Nodes(View["Nodes"]):
     """Queries about the nodes of the cluster.
 
     Amounts of resources are by node slot. CPU is in milli-CPU, every other resource in whole units. Some slots belong
@@ -176,23 +176,23 @@ class Nodes(View):
 
     def view(self) -> NodeView:
         """All current nodes, as an immutable value."""
-        return self._ask(Nodes.view)
+        return self._below.view()
 
     def get(self, name: str) -> Node | None:
         """The node of this name."""
-        return self._ask(Nodes.get, name)
+        return self._below.get(name)
 
     def short_of(self, amounts: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[int, ...]]:
         """The free amounts of each scarce resource, by node slot.
 
         A resource is scarce if some node has less free than the requested amount.
         """
-        return self._ask(Nodes.short_of, amounts)
+        return self._below.short_of(amounts)
 
     def never_enough(self, resource: str, amount: int) -> tuple[int, ...] | None:
         """The allocatable amounts of a resource by slot. None if every node has at least ``amount``."""
-        return self._ask(Nodes.never_enough, resource, amount)
+        return self._below.never_enough(resource, amount)
 
     def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The free and the allocatable amounts of a resource, by slot."""
-        return self._ask(Nodes.amounts, resource)
+        return self._below.amounts(resource)

@@ -152,8 +152,7 @@ def _labels(of_model: Mapping[str, str], others: Mapping[str, str], name: str) -
 
 class _WithOwners(Owners):
     def __init__(self, below: Owners, owners: Sequence[Owner]) -> None:
-        super().__init__(below.answering)
-        self._below = below
+        super().__init__(below)
         self._owners = {_identity(owner): owner for owner in owners}
 
     def get(self, api_version: str, kind: str, namespace: str, name: str) -> Owner | None:
@@ -174,8 +173,7 @@ def _identity(owner: Owner) -> tuple[str, str, str, str]:
 
 class _WithAutoscalers(Owners):
     def __init__(self, below: Owners, scalers: Sequence[Autoscaler]) -> None:
-        super().__init__(below.answering)
-        self._below = below
+        super().__init__(below)
         self._scalers = {(scaler.meta.namespace, scaler.meta.name): scaler for scaler in scalers}
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
@@ -190,8 +188,7 @@ class _WithAutoscalers(Owners):
 
 class _WithGroups(Namespaces):
     def __init__(self, below: Namespaces, groups: Sequence[SpreadGroup]) -> None:
-        super().__init__(below.answering)
-        self._below = below
+        super().__init__(below)
         self._groups = {(group.meta.namespace, group.meta.name): group for group in groups}
 
     def groups(self, name: str) -> tuple[SpreadGroup, ...]:
@@ -216,8 +213,8 @@ class _WithRoom(Nodes):
     """
 
     def __init__(self, below: Nodes, freed: Callable[[str], Mapping[int, int]], *, takes: bool = False) -> None:
-        super().__init__(below.answering)
-        self._below, self._freed, self._takes = below, freed, takes
+        super().__init__(below)
+        self._freed, self._takes = freed, takes
 
     def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         free, allocatable = self._below.amounts(resource)
@@ -239,8 +236,8 @@ class _WithNodes(Nodes):
     """
 
     def __init__(self, below: Nodes, view: NodeView, models: Sequence[int]) -> None:
-        super().__init__(below.answering)
-        self._below, self._view, self._models = below, view, models
+        super().__init__(below)
+        self._view, self._models = view, models
 
     def view(self) -> NodeView:
         return self._view
@@ -273,8 +270,8 @@ class _WithDrivers(Volumes):
     """
 
     def __init__(self, below: Volumes, models: Mapping[str, str]) -> None:
-        super().__init__(below.answering)
-        self._below, self._models = below, models
+        super().__init__(below)
+        self._models = models
 
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
         limits = self._below.attach_limits()
@@ -287,8 +284,8 @@ class _WithDrivers(Volumes):
 
 class _PodsOverlay(Pods):
     def __init__(self, below: ReadOnlyIndex) -> None:
-        super().__init__(below.pods.answering)
-        self._below, self._labels_of = below.pods, below.namespaces.raw_labels
+        super().__init__(below.pods)
+        self._labels_of = below.namespaces.raw_labels
 
 
 class _WithPods(_PodsOverlay):

@@ -59,7 +59,7 @@ class ScoreFacts(Struct, frozen=True):
         return ScoreFacts(assumed, (*self.term_weights, *other.term_weights))
 
 
-class Pods(View):
+class Pods(View["Pods"]):
     """Queries on the pods of the cluster.
 
     A slot is a node's index in `Nodes.view`. Results by slot can include slots of deleted nodes.
@@ -70,80 +70,80 @@ class Pods(View):
 
         With ``terminating``, terminating pods count too.
         """
-        return self._ask(Pods.count, namespace, selector, terminating=terminating)
+        return self._below.count(namespace, selector, terminating=terminating)
 
     def count_unspread(self, namespace: str, selector: Selector) -> int:
         """The number of matching scheduled pods without a constraint.
 
         Terminating pods do not count. Overlays do not change this number.
         """
-        return self._ask(Pods.count_unspread, namespace, selector)
+        return self._below.count_unspread(namespace, selector)
 
     def free_ordinal(self, namespace: str, stem: str, first: int) -> int:
         """Return the lowest ordinal from ``first`` without an unfinished pod of this name.
 
         The pod's name is ``<stem>-<ordinal>``.
         """
-        return self._ask(Pods.free_ordinal, namespace, stem, first)
+        return self._below.free_ordinal(namespace, stem, first)
 
     def on_node(self, namespace: str, name: str) -> PodOnNode | None:
         """The pod of this name, even if terminating. None if it is on no node."""
-        return self._ask(Pods.on_node, namespace, name)
+        return self._below.on_node(namespace, name)
 
     def namespaces(self) -> tuple[str, ...]:
         """The namespaces with a pod on a node."""
-        return self._ask(Pods.namespaces)
+        return self._below.namespaces()
 
     def matching(self, namespace: str, selector: Selector) -> Sequence[tuple[str, int]]:
         """The names of the namespace's matching pods, each with the slot of its node. Terminating pods are included."""
-        return self._ask(Pods.matching, namespace, selector)
+        return self._below.matching(namespace, selector)
 
     def objecting(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, str, int]]:
         """The pods whose anti-affinity rejects a pod with these labels: namespace, name and slot."""
-        return self._ask(Pods.objecting, namespace, labels)
+        return self._below.objecting(namespace, labels)
 
     def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
         """The existing pods' anti-affinity terms that match a pod with these labels.
 
         Each entry is the term's topology key, and the number of pods with the term by node slot.
         """
-        return self._ask(Pods.terms_matching, namespace, labels)
+        return self._below.terms_matching(namespace, labels)
 
     def score_facts(self, namespace: str, labels: Mapping[str, str]) -> ScoreFacts | None:
         """The facts used only to score nodes for a pod with these labels. None if the index lacks these facts."""
-        return self._ask(Pods.score_facts, namespace, labels)
+        return self._below.score_facts(namespace, labels)
 
     def waiting(self, namespace: str | None = None) -> tuple[Pod, ...]:
         """The pods without a node, in this namespace or all namespaces."""
-        return self._ask(Pods.waiting, namespace)
+        return self._below.waiting(namespace)
 
     def count_waiting(self, namespace: str, selector: Selector) -> int:
         """The number of the namespace's matching pods without a node."""
-        return self._ask(Pods.count_waiting, namespace, selector)
+        return self._below.count_waiting(namespace, selector)
 
     def nominated(self) -> Mapping[str, tuple[Pod, ...]]:
         """The waiting pods nominated for a node by preemption, by the node's name."""
-        return self._ask(Pods.nominated)
+        return self._below.nominated()
 
     def lower(self, priority: int) -> Mapping[int, Sequence[tuple[int, PodRequest]]]:
         """The pods with a lower priority, by node slot.
 
         Each entry has the pod's priority and resource requests. Takes about 20 ms for 150,000 pods.
         """
-        return self._ask(Pods.lower, priority)
+        return self._below.lower(priority)
 
     def host_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
         """The host ports in use on each node, by the node's slot."""
-        return self._ask(Pods.host_ports)
+        return self._below.host_ports()
 
     def claim_users(self, namespace: str, name: str) -> Counts:
         """The number of pods on each node that mount the claim."""
-        return self._ask(Pods.claim_users, namespace, name)
+        return self._below.claim_users(namespace, name)
 
     def mounts(self) -> Mapping[int, int]:
         """The most volumes that the pods on a node can need from any one driver, by node slot. An upper bound."""
-        return self._ask(Pods.mounts)
+        return self._below.mounts()
 
     def mounting(self, slots: Sequence[int] | None = None) -> Mapping[int, tuple[Mounted, ...]]:
         """The pods with volumes on these nodes, by slot. Without ``slots``, on every node."""
-        return self._ask(Pods.mounting, slots)
+        return self._below.mounting(slots)

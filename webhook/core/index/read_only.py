@@ -19,130 +19,130 @@ from webhook.core.index.view import View
 Handle = tuple[str, str]  # a volume's driver, and the driver's id for the volume
 
 
-class Volumes(View):
+class Volumes(View["Volumes"]):
     """Claims, volumes, storage classes and storage drivers."""
 
     def claim(self, namespace: str, name: str) -> Claim | None:
         """The claim of this name."""
-        return self._ask(Volumes.claim, namespace, name)
+        return self._below.claim(namespace, name)
 
     def volume(self, name: str) -> PersistentVolume | None:
         """The volume of this name."""
-        return self._ask(Volumes.volume, name)
+        return self._below.volume(name)
 
     def candidates(self, claim: Claim) -> tuple[PersistentVolume, ...]:
         """The volumes for the claim: unclaimed volumes of its class, and reserved volumes.
 
         Source: storage/volume/pv_helpers.go ``FindMatchingVolume``; volumebinding/assume_cache.go ``ListPVs``.
         """
-        return self._ask(Volumes.candidates, claim)
+        return self._below.candidates(claim)
 
     def storage_class(self, name: str) -> StorageClass | None:
         """The storage class of this name."""
-        return self._ask(Volumes.storage_class, name)
+        return self._below.storage_class(name)
 
     def default_class(self) -> StorageClass | None:
         """The default storage class. None if no class or several are marked as default."""
-        return self._ask(Volumes.default_class)
+        return self._below.default_class()
 
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
         """The limit of attached volumes from each CSINode, by node name and CSI driver.
 
         Drivers without a limit are missing.
         """
-        return self._ask(Volumes.attach_limits)
+        return self._below.attach_limits()
 
     def drivers(self) -> Mapping[str, CsiDriver]:
         """The storage drivers with a CSIDriver object, by name."""
-        return self._ask(Volumes.drivers)
+        return self._below.drivers()
 
     def nodes_with_driver(self, driver: str) -> frozenset[str]:
         """The nodes with the storage driver."""
-        return self._ask(Volumes.nodes_with_driver, driver)
+        return self._below.nodes_with_driver(driver)
 
     def capacities(self, storage_class: str) -> tuple[StorageCapacity, ...]:
         """The published free capacity of a class."""
-        return self._ask(Volumes.capacities, storage_class)
+        return self._below.capacities(storage_class)
 
     def attachments(self) -> Mapping[str, int]:
         """The number of volumes attached to each node, including volumes not used by a pod."""
-        return self._ask(Volumes.attachments)
+        return self._below.attachments()
 
     def attached(self, nodes: Sequence[str]) -> Mapping[str, tuple[Handle, ...]]:
         """The volumes attached to these nodes, with driver and id.
 
         Source: nodevolumelimits/csi.go ``getNodeVolumeAttachmentInfo``.
         """
-        return self._ask(Volumes.attached, nodes)
+        return self._below.attached(nodes)
 
 
-class Owners(View):
+class Owners(View["Owners"]):
     """The cluster's pod controllers and workloads, and the autoscalers that target them."""
 
     def get(self, api_version: str, kind: str, namespace: str, name: str) -> Owner | None:
         """The owner of this group, kind and name, in any version."""
-        return self._ask(Owners.get, api_version, kind, namespace, name)
+        return self._below.get(api_version, kind, namespace, name)
 
     def of_namespace(self, namespace: str) -> tuple[Owner, ...]:
         """The namespace's owners of every kind."""
-        return self._ask(Owners.of_namespace, namespace)
+        return self._below.of_namespace(namespace)
 
     def controlled(self, namespace: str, kind: str, name: str) -> tuple[Owner, ...]:
         """The namespace's owners whose controller has this kind and name, in any group."""
-        return self._ask(Owners.controlled, namespace, kind, name)
+        return self._below.controlled(namespace, kind, name)
 
     def matching(self, namespace: str, selector: Selector, most: int) -> tuple[Owner, ...]:
         """The namespace's workloads with a matching pod template, without labels added by controllers.
 
         Compares the first ``most`` workloads by name, among those with the selector's rarest required label.
         """
-        return self._ask(Owners.matching, namespace, selector, most)
+        return self._below.matching(namespace, selector, most)
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
         """Return the autoscaler of the given object. None without one.
 
         If several autoscalers target the object, return the first by name. The index may lack the object itself.
         """
-        return self._ask(Owners.autoscaler, api_version, kind, namespace, name)
+        return self._below.autoscaler(api_version, kind, namespace, name)
 
 
-class Namespaces(View):
+class Namespaces(View["Namespaces"]):
     """Namespaces, their services and SpreadGroups, and the admission objects for their pods."""
 
     def labels(self, name: str) -> Mapping[str, str] | None:
         """The namespace's labels. None if it is unknown."""
-        return self._ask(Namespaces.labels, name)
+        return self._below.labels(name)
 
     def raw_labels(self, name: str) -> Mapping[str, str] | None:
         """The namespace's labels as read, without the name label that the API server adds."""
-        return self._ask(Namespaces.raw_labels, name)
+        return self._below.raw_labels(name)
 
     def all_labels(self) -> Mapping[str, Mapping[str, str]]:
         """The labels of all namespaces as read, by namespace name.
 
         The name label of the API server is not added if an object from a file lacks the label.
         """
-        return self._ask(Namespaces.all_labels)
+        return self._below.all_labels()
 
     def services(self, name: str) -> tuple[Service, ...]:
         """The namespace's services."""
-        return self._ask(Namespaces.services, name)
+        return self._below.services(name)
 
     def all_services(self) -> tuple[Service, ...]:
         """The services of all namespaces. Upstream's lister returns them for an empty namespace."""
-        return self._ask(Namespaces.all_services)
+        return self._below.all_services()
 
     def groups(self, name: str) -> tuple[SpreadGroup, ...]:
         """The namespace's SpreadGroups, the oldest first, up to `MOST_GROUPS`."""
-        return self._ask(Namespaces.groups, name)
+        return self._below.groups(name)
 
     def all_groups(self) -> Mapping[str, tuple[SpreadGroup, ...]]:
         """All SpreadGroups by namespace, the oldest first."""
-        return self._ask(Namespaces.all_groups)
+        return self._below.all_groups()
 
     def admission_facts(self, name: str, priority_class: str, runtime_class: str) -> AdmissionFacts:
         """The objects read by kube-apiserver's admission, for pods with these classes ("" for none)."""
-        return self._ask(Namespaces.admission_facts, name, priority_class, runtime_class)
+        return self._below.admission_facts(name, priority_class, runtime_class)
 
 
 class ReadOnlyIndex:

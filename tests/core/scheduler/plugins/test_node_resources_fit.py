@@ -14,8 +14,7 @@ class Listening(Nodes):
     """Answers as the nodes below, and notes the names in each question."""
 
     def __init__(self, below):
-        super().__init__(below.answering)
-        self._below = below
+        super().__init__(below)
         self.asked = []
 
     def short_of(self, amounts):
