@@ -8,9 +8,10 @@ The result of a scan depends only on its object, the policy, the date and the qu
 scan need no list written by hand. A topic may cover too many queries, but never too few.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from webhook.core.api.types import Node, Pod
@@ -196,34 +197,27 @@ def _without_version(value: _Versioned) -> _Versioned:
     return replace(value, metadata=replace(meta_of(value), resource_version=""))
 
 
-class _Fact:
+class _Fact(Struct, eq=False):
     """The result of an index query, and the workloads whose scans used the query.
 
     To save memory, a single workload is kept without a set.
     """
 
-    __slots__ = ("_users", "answer", "key", "question")
-
-    def __init__(self, key: Hashable, question: IndexQuestion, answer: object, user: ObjectKey) -> None:
-        self.key = key
-        self.question = question
-        self.answer = answer
-        self._users: tuple[ObjectKey, ...] | set[ObjectKey] = (user,)
-
-    @property
-    def users(self) -> Collection[ObjectKey]:
-        return self._users
+    key: Hashable
+    question: IndexQuestion
+    answer: object
+    users: tuple[ObjectKey, ...] | set[ObjectKey]
 
     def add(self, user: ObjectKey) -> None:
-        if user not in self._users:
-            if isinstance(self._users, tuple):
-                self._users = {*self._users}
-            self._users.add(user)
+        if isinstance(self.users, set):
+            self.users.add(user)
+        elif user not in self.users:
+            self.users = {*self.users, user}
 
     def remove(self, user: ObjectKey) -> None:
-        if isinstance(self._users, tuple):
-            self._users = {*self._users}
-        self._users.discard(user)
+        if isinstance(self.users, tuple):
+            self.users = {*self.users}
+        self.users.discard(user)
 
 
 class Facts:
@@ -251,7 +245,7 @@ class Facts:
             fact = self._facts.get(key)
             if fact is None:
                 name, args, named = question
-                fact = self._facts[key] = _Fact(key, (name, args, named or _NO_NAMES), answer, workload)
+                fact = self._facts[key] = _Fact(key, (name, args, named or _NO_NAMES), answer, (workload,))
                 self._topics.setdefault(_topic_of(question), set()).add(fact)
             else:
                 if _differ(fact.answer, answer):

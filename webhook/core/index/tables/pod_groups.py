@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TypeVar
 
+from msgspec import Struct
+
 from webhook.core.api.pod_requests import PodRequest
 from webhook.core.api.requirements import Requirement
 from webhook.core.api.well_known import (
@@ -27,7 +29,7 @@ from webhook.core.api.well_known import (
     ZONE,
 )
 from webhook.core.budget import check_time
-from webhook.core.index.pod_extras import NO_EXTRAS
+from webhook.core.index.pod_extras import Extras
 from webhook.core.index.pods import Counts
 from webhook.core.index.tables.shrinking import discard, drop, drop_under, shared
 
@@ -60,7 +62,7 @@ _Key = TypeVar("_Key")
 Requirements = tuple[Requirement, ...]
 
 
-class _PodGroup:
+class _PodGroup(Struct, eq=False):
     """Pods with the same labels.
 
     Attributes:
@@ -70,16 +72,13 @@ class _PodGroup:
         unspread: The number of pods without a constraint, except terminating ones.
     """
 
-    __slots__ = ("counts", "labels", "terminating", "unspread")
-
-    def __init__(self, labels: Mapping[str, str]) -> None:
-        self.labels = labels
-        self.counts: dict[int, int] = {}
-        self.terminating: dict[int, int] = {}
-        self.unspread = 0
+    labels: Mapping[str, str]
+    counts: dict[int, int] = {}
+    terminating: dict[int, int] = {}
+    unspread: int = 0
 
 
-class PodRecord:
+class PodRecord(Struct, eq=False, kw_only=True):
     """A scheduled pod in the index.
 
     Attributes:
@@ -94,28 +93,22 @@ class PodRecord:
         extras: The pod's host ports, volumes and anti-affinity terms.
     """
 
-    __slots__ = ("aside", "extras", "group", "priority", "request", "slot", "spread", "terminating", "uid")
-
-    def __init__(self, uid: str, slot: int, group: _PodGroup, aside: Mapping[str, str], request: PodRequest) -> None:
-        self.uid = uid
-        self.slot = slot
-        self.group = group
-        self.aside = aside
-        self.request = request
-        self.terminating = False
-        self.priority = 0
-        self.spread = False
-        self.extras = NO_EXTRAS
+    uid: str
+    slot: int
+    group: _PodGroup
+    aside: Mapping[str, str]
+    request: PodRequest
+    terminating: bool
+    priority: int
+    spread: bool
+    extras: Extras
 
 
-class _Kept:
+class _Kept(Struct, eq=False):
     """The number of pods on each node that match a selector. Events update the numbers."""
 
-    __slots__ = ("counts", "requirements")
-
-    def __init__(self, requirements: Requirements, counts: dict[int, int]) -> None:
-        self.requirements = requirements
-        self.counts = counts
+    requirements: Requirements
+    counts: dict[int, int]
 
     def update(self, record: PodRecord, sign: int) -> None:
         """Count an added (1) or removed (-1) pod, if the selector matches it."""

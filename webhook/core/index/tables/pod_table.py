@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import TypeVar
 
+from msgspec import Struct
+
 from webhook.core.api.pod_requests import PodRequest, existing_request
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod, named_claims
@@ -34,18 +36,15 @@ _Key = TypeVar("_Key")
 _TermKey = tuple[str, ...]  # namespace, label and value; only the namespace if the term requires no label
 
 
-class _TermUse:
+class _TermUse(Struct, eq=False):
     """An anti-affinity term, and the number of a namespace's pods declaring the term.
 
     ``counts`` maps a node's slot to the number of these pods on the node.
     """
 
-    __slots__ = ("counts", "namespace", "term")
-
-    def __init__(self, namespace: str, term: Term) -> None:
-        self.namespace = namespace
-        self.term = term
-        self.counts: dict[int, int] = {}
+    namespace: str
+    term: Term
+    counts: dict[int, int] = {}
 
 
 class PodTable(Pods):
@@ -125,9 +124,18 @@ class PodTable(Pods):
         space = self._namespaces.get(namespace)
         if space is None:
             space = self._namespaces[namespace] = NamespacePods(self._learn_at)
-        record = PodRecord(meta.uid, slot, *space.group(meta.labels or {}), request)
-        record.terminating, record.extras, record.priority = terminating, extras, spec.priority or 0
-        record.spread = bool(spec.topology_spread_constraints)
+        group, aside = space.group(meta.labels or {})
+        record = PodRecord(
+            uid=meta.uid,
+            slot=slot,
+            group=group,
+            aside=aside,
+            request=request,
+            terminating=terminating,
+            priority=spec.priority or 0,
+            spread=bool(spec.topology_spread_constraints),
+            extras=extras,
+        )
         space.add(key, record)
         self._nodes.use(slot, request, 1)
         if extras is not NO_EXTRAS:
