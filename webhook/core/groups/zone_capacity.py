@@ -138,14 +138,13 @@ def _is_measured(group: Group, shard: Shard, shards: Sequence[Shard]) -> bool:
     Anti-affinity between pods of this shard over the hostname is also covered if the shard's pods share no zone.
     """
     spec = shard.pod.pod_spec
-    near, apart = (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity) if spec.affinity else (None, None)
     ruled = {*group.never_share, HOSTNAME} if group.keeps_zones_apart else {*group.never_share}
     return not (
         any(constraint.hard and not is_replaced(group, constraint) for constraint in spec.constraints)
-        or any(_met(term, shards) for term in (near.required if near else None) or ())
+        or any(_met(term, shards) for term in spec.pod_affinity.required or ())
         or any(
             met != {shard.value} or term.topology_key not in ruled
-            for term in (apart.required if apart else None) or ()
+            for term in spec.pod_anti_affinity.required or ()
             if (met := _met(term, shards))
         )
     )

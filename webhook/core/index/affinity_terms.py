@@ -42,11 +42,11 @@ def resolve_term(term: PodAffinityTerm, namespace: str) -> Term:
     )
 
 
-def preferred_terms(affinity: PodAffinity | None) -> Iterator[tuple[int, PodAffinityTerm]]:
+def preferred_terms(affinity: PodAffinity) -> Iterator[tuple[int, PodAffinityTerm]]:
     """The preferred terms with their weights.
 
     Source: kube-scheduler framework/types.go ``GetWeightedAffinityTerms``.
     """
-    for term in (affinity.preferred if affinity else None) or ():
+    for term in affinity.preferred or ():
         if term.pod_affinity_term is not None:
             yield term.weight or 0, term.pod_affinity_term

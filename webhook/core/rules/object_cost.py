@@ -11,19 +11,18 @@ operator, kind and key, measured by `bench/field_cost.py`. On the measuring mach
 takes 34 µs without a cluster. The weights for the text assume one fault per constraint.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from webhook.core.api.types import (
     GREATER,
     LESS,
     Affinity,
     LabelSelector,
-    NodeAffinity,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    PodAffinity,
     PodAffinityTerm,
     PodSpec,
+    PreferredSchedulingTerm,
     SpreadConstraint,
 )
 from webhook.core.api.well_known import JOB_COMPLETION_INDEX, POD_INDEX, REGION, WORKER_INDEX, ZONE
@@ -111,10 +110,7 @@ def _sizes(spec: PodSpec) -> tuple[int, ...]:
 
 
 def _required_terms(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
-    if spec.affinity is None:
-        return ()
-    near, apart = spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity
-    return (*((near.required if near else None) or ()), *((apart.required if apart else None) or ()))
+    return (*(spec.pod_affinity.required or ()), *(spec.pod_anti_affinity.required or ()))
 
 
 def _resources(spec: PodSpec) -> int:
@@ -208,31 +204,26 @@ def cost(workload: Workload, nodes: int, *, grouped: bool = False) -> float:
         constraints = spec.constraints
         written += _WRITTEN_TEMPLATE + len(constraints) * _WRITTEN_CONSTRAINT + keys_in(constraints) * _WRITTEN_KEY
         if nodes:
-            written += _labels_in_terms(spec.affinity) * _WRITTEN_TERM_LABEL
+            written += _labels_in_terms(spec) * _WRITTEN_TERM_LABEL
             written += (len(each.template.labels) + len(spec.volumes or ()) + _containers_and_ports(spec)) * _OTHER
-            written += _preferred_terms(spec.affinity) * _PREFERRED_TERM
+            written += _preferred_terms(spec) * _PREFERRED_TERM
             beside += once + _of_spec(spec)
     return written + beside * min(1.0, nodes / _NODES)
 
 
-def _labels_in_terms(affinity: Affinity | None) -> int:
-    if affinity is None:
+def _labels_in_terms(spec: PodSpec) -> int:
+    if spec.affinity is None:
         return 0
-    near, apart, on = affinity.pod_affinity, affinity.pod_anti_affinity, affinity.node_affinity
-    return _of_pod_terms(near) + _of_pod_terms(apart) + _of_all_node_terms(on)
+    preferred = (each.preference for each in _preferred_node_terms(spec.affinity) if each.preference is not None)
+    node_terms = (*(spec.node_terms or ()), *preferred)
+    pod_terms = (*spec.pod_affinity.terms, *spec.pod_anti_affinity.terms)
+    return sum(len(each.values or ()) for term in node_terms for each in _requirements(term)) + sum(
+        _labels_in(each.label_selector) + _labels_in(each.namespace_selector) for each in pod_terms
+    )
 
 
-def _of_pod_terms(affinity: PodAffinity | None) -> int:
-    terms = () if affinity is None else affinity.terms
-    return sum(_labels_in(each.label_selector) + _labels_in(each.namespace_selector) for each in terms)
-
-
-def _of_all_node_terms(affinity: NodeAffinity | None) -> int:
-    if affinity is None:
-        return 0
-    required = (affinity.required.node_selector_terms if affinity.required else None) or ()
-    preferred = (each.preference for each in affinity.preferred or () if each.preference is not None)
-    return sum(len(each.values or ()) for term in (*required, *preferred) for each in _requirements(term))
+def _preferred_node_terms(affinity: Affinity) -> Sequence[PreferredSchedulingTerm]:
+    return (affinity.node_affinity.preferred if affinity.node_affinity else None) or ()
 
 
 def _requirements(term: NodeSelectorTerm) -> tuple[NodeSelectorRequirement, ...]:
@@ -247,30 +238,30 @@ def _of_spec(spec: PodSpec) -> float:
     return (
         hard**3 * _OF_THREE_HARD
         + labels
-        + (0 if spec.affinity is None else _of_affinity(spec.affinity, _required_terms(spec)))
+        + (0 if spec.affinity is None else _of_affinity(spec))
         + len(spec.node_selector or ()) * _NODE_REQUIREMENT
         + len(spec.tolerations or ()) * _TOLERATION
         + max(0, _resources(spec) - _USUAL_RESOURCES) * _RESOURCE
     )
 
 
-def _of_affinity(affinity: Affinity, required_terms: Collection[PodAffinityTerm]) -> float:
-    required = affinity.node_affinity.required if affinity.node_affinity else None
+def _of_affinity(spec: PodSpec) -> float:
+    required_terms = _required_terms(spec)
     return (
         len(required_terms) * _POD_TERM
         + sum(
             _of_labels(each.label_selector, (*(each.match_label_keys or ()), *(each.mismatch_label_keys or ())))
             for each in required_terms
         )
-        + _of_node_terms((required.node_selector_terms if required else None) or ())
+        + _of_node_terms(spec.node_terms or ())
     )
 
 
-def _preferred_terms(affinity: Affinity | None) -> int:
-    if affinity is None:
+def _preferred_terms(spec: PodSpec) -> int:
+    if spec.affinity is None:
         return 0
-    kinds = (affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity)
-    return sum(len(each.preferred or ()) for each in kinds if each is not None)
+    kinds = (spec.pod_affinity.preferred, spec.pod_anti_affinity.preferred, _preferred_node_terms(spec.affinity))
+    return sum(len(each or ()) for each in kinds)
 
 
 def _of_labels(selector: LabelSelector | None, keys: tuple[str, ...]) -> float:

@@ -96,14 +96,7 @@ def terms_with_label_keys(spec: PodSpec) -> Iterator[tuple[str, PodAffinityTerm,
 
     Source: core/pod/strategy.go ``mutatePodAffinity``.
     """
-    if spec.affinity is None:
-        return
-    for name, affinity in (
-        ("podAffinity", spec.affinity.pod_affinity),
-        ("podAntiAffinity", spec.affinity.pod_anti_affinity),
-    ):
-        if affinity is None:
-            continue
+    for name, affinity in (("podAffinity", spec.pod_affinity), ("podAntiAffinity", spec.pod_anti_affinity)):
         required = ((f"required{_LATER}[{number}]", term) for number, term in enumerate(affinity.required or ()))
         preferred = (
             (f"preferred{_LATER}[{number}].podAffinityTerm", weighted.pod_affinity_term)

@@ -90,11 +90,8 @@ class ScoreTable:
 
 def _terms_of(pod: Pod) -> Iterator[_Weighted]:
     """The pod's terms that raise or lower node scores for matching pods, with their weights."""
-    affinity, namespace = pod.pod_spec.affinity, pod.meta.namespace
-    if affinity is None:
-        return
-    near, far = affinity.pod_affinity, affinity.pod_anti_affinity
-    required = ((_HARD_POD_AFFINITY_WEIGHT, term) for term in (near.required if near else None) or ())
+    namespace, near, far = pod.meta.namespace, pod.pod_spec.pod_affinity, pod.pod_spec.pod_anti_affinity
+    required = ((_HARD_POD_AFFINITY_WEIGHT, term) for term in near.required or ())
     yield from _resolved(required, namespace)
     yield from _resolved(preferred_terms(near), namespace)
     yield from ((-weight, term) for weight, term in _resolved(preferred_terms(far), namespace))

@@ -295,8 +295,8 @@ def _together(problem: Problem, nodes: NodeView) -> str | None:
 
 def _apart(problem: Problem) -> tuple[str, ...]:
     """Return the topology keys of anti-affinity terms that match the pod itself for certain."""
-    pod, written = problem.pod, problem.pod.pod_spec.affinity
-    terms = (written.pod_anti_affinity.required if written and written.pod_anti_affinity else None) or ()
+    pod = problem.pod
+    terms = pod.pod_spec.pod_anti_affinity.required or ()
     return tuple(
         term.topology_key
         for term, own in zip(terms, problem.neighbours.anti_affinity_terms, strict=False)

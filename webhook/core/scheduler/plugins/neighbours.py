@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from webhook.core.api import gates
 from webhook.core.api.requirements import SelectorError
 from webhook.core.api.selectors import EVERYTHING, NOTHING, Selector
-from webhook.core.api.types import Affinity, Pod, PodAffinityTerm
+from webhook.core.api.types import Pod, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.budget import check_time
 from webhook.core.index.affinity_terms import Term, preferred_terms, resolve_term
@@ -48,14 +48,14 @@ class Neighbours(Struct, frozen=True):
 
 def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
     """Count the existing pods that matter for a pod's affinity. Source: filtering.go ``PreFilter``."""
-    affinity, namespace = pod.pod_spec.affinity, pod.meta.namespace
+    spec, namespace = pod.pod_spec, pod.meta.namespace
     existing_terms = tuple(index.pods.terms_matching(namespace, pod.labels))
-    if affinity is None:
+    if spec.affinity is None:
         return Neighbours(matches_itself=True, existing_terms=existing_terms)
-    near, far = affinity.pod_affinity, affinity.pod_anti_affinity
+    near, far = spec.pod_affinity, spec.pod_anti_affinity
     faults: list[tuple[str, SelectorError]] = []
-    affinity_terms = _resolved(near.required if near else None, namespace, "requiredAffinityTerms", faults)
-    anti_affinity_terms = _resolved(far.required if far else None, namespace, "requiredAntiAffinityTerms", faults)
+    affinity_terms = _resolved(near.required, namespace, "requiredAffinityTerms", faults)
+    anti_affinity_terms = _resolved(far.required, namespace, "requiredAntiAffinityTerms", faults)
     # These only score, but an invalid one rejects the pod.
     _resolved((term for _, term in preferred_terms(near)), namespace, "preferredAffinityTerms", faults)
     _resolved((term for _, term in preferred_terms(far)), namespace, "preferredAntiAffinityTerms", faults)
@@ -124,9 +124,9 @@ def widened_terms(pod: Pod, version: KubernetesVersion) -> Iterator[str]:
     Only required terms are examined. The result is a path such as ``podAffinity[0]`` for each term. A list with an
     invalid term is skipped.
     """
-    affinity = pod.pod_spec.affinity or Affinity()
-    for name, side in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
-        for place, term in enumerate(_resolved(side.required if side else None, pod.meta.namespace, name, [])):
+    spec = pod.pod_spec
+    for name, side in (("podAffinity", spec.pod_affinity), ("podAntiAffinity", spec.pod_anti_affinity)):
+        for place, term in enumerate(_resolved(side.required, pod.meta.namespace, name, [])):
             if _is_widened(term.namespace_selector, version):
                 yield f"{name}[{place}]"
 

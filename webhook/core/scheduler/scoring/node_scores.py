@@ -81,11 +81,11 @@ def _weighted_terms(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, 
 
     Source: interpodaffinity/scoring.go ``processExistingPod``, ``mergeAffinityTermNamespacesIfNotEmpty``.
     """
-    affinity, namespace = problem.pod.pod_spec.affinity, problem.pod.meta.namespace
+    spec, namespace = problem.pod.pod_spec, problem.pod.meta.namespace
     # An invalid term rejects the pod before any score.
-    if affinity is None or problem.neighbours.error:
+    if problem.neighbours.error:
         return ()
-    signed = ((affinity.pod_affinity, 1), (affinity.pod_anti_affinity, -1))
+    signed = ((spec.pod_affinity, 1), (spec.pod_anti_affinity, -1))
     weighted = []
     for weight, written in ((sign * weight, term) for side, sign in signed for weight, term in preferred_terms(side)):
         term, live = with_namespaces(resolve_term(written, namespace), index), problem.nodes.live
