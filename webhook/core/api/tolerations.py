@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from webhook.core.api.requirements import is_beyond
 from webhook.core.api.types import EXISTS, GREATER, LESS, Taint, Toleration
+from webhook.core.api.well_known import NO_EXECUTE
 
 # Gt and Lt of tolerations accept only canonical decimals (content.IsDecimalInteger).
 _DECIMAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
@@ -56,3 +57,9 @@ def first_untolerated(
         ):
             return taint
     return None
+
+
+def is_evicted(tolerations: Sequence[Toleration], taint: Taint) -> bool:
+    """Whether the taint evicts a pod. ``tolerationSeconds`` only delays eviction."""
+    lasting = [toleration for toleration in tolerations if toleration.toleration_seconds is None]
+    return taint.effect == NO_EXECUTE and first_untolerated((taint,), lasting, (NO_EXECUTE,)) is not None

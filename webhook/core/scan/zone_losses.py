@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector
+from webhook.core.api.tolerations import is_evicted
 from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -21,7 +22,6 @@ from webhook.core.pods_to_create.next_pod import NextPod
 from webhook.core.scan.scan_context import FailingZone, ScanContext
 from webhook.core.scan.scan_results import Stranded, ZoneLoss
 from webhook.core.scheduler.cycle import decide
-from webhook.core.what_if.evictions import is_evicted
 from webhook.core.workloads.workload import Workload, selector_of
 
 _EFFORT = Effort(states=2_000, orders=0)  # for each workload, zone, and kind of failure (unreachable or gone)

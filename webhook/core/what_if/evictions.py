@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from webhook.core.api.tolerations import first_untolerated
-from webhook.core.api.types import Pod, Taint, Toleration
-from webhook.core.api.well_known import MIRROR_ANNOTATION, NO_EXECUTE
+from webhook.core.api.tolerations import is_evicted
+from webhook.core.api.types import Pod, Taint
+from webhook.core.api.well_known import MIRROR_ANNOTATION
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.lost_nodes import unreachable_nodes
 from webhook.core.index.owners import controller_kind
@@ -40,12 +40,6 @@ def is_replaced(pod: Pod) -> bool:
     """
     kind = traits(controller_kind(pod) or ("", ""))
     return pod.meta.deletion_timestamp is None or kind.ordered or kind.on_every_node
-
-
-def is_evicted(tolerations: Sequence[Toleration], taint: Taint) -> bool:
-    """Whether the taint evicts a pod. ``tolerationSeconds`` only delays eviction."""
-    lasting = [toleration for toleration in tolerations if toleration.toleration_seconds is None]
-    return taint.effect == NO_EXECUTE and first_untolerated((taint,), lasting, (NO_EXECUTE,)) is not None
 
 
 def evictable_pods(pods: Sequence[Pod]) -> list[Pod]:

@@ -8,20 +8,16 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from webhook.core.api.tolerations import first_untolerated
-from webhook.core.api.types import IGNORE, Taint
-from webhook.core.api.well_known import FILTERING_EFFECTS, NO_EXECUTE, NO_SCHEDULE, TAINT_UNREACHABLE, ZONE
+from webhook.core.api.tolerations import first_untolerated, is_evicted
+from webhook.core.api.types import IGNORE
+from webhook.core.api.well_known import FILTERING_EFFECTS, ZONE
 from webhook.core.index import node_sets
+from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.placement.proofs.bounds import stranded
 from webhook.core.placement.proofs.constraint_capacity import ConstraintCapacity, constraint_capacities
 from webhook.core.placement.proofs.workload_problem import CountedConstraint
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.frame.case import TemplateUnderRule
-
-# Kubernetes adds both to unreachable nodes. The first keeps pods off, the second evicts pods that do not tolerate it
-# for ever.
-_KEEPS_OFF = Taint(key=TAINT_UNREACHABLE, effect=NO_SCHEDULE)
-_EVICTS = Taint(key=TAINT_UNREACHABLE, effect=NO_EXECUTE)
 
 
 class Loss(NamedTuple):
@@ -69,11 +65,9 @@ def worst_loss(case: TemplateUnderRule) -> Loss | None:
 
 def _is_moved(case: TemplateUnderRule) -> bool:
     tolerations = case.facts.problem.pod.pod_spec.tolerations or ()
-    for_ever = tuple(each for each in tolerations if each.toleration_seconds is None)
-    return (
-        first_untolerated((_KEEPS_OFF,), tolerations, FILTERING_EFFECTS) is not None
-        and first_untolerated((_EVICTS,), for_ever, FILTERING_EFFECTS) is not None
-    )
+    keeps_off, evicts = UNREACHABLE
+    is_kept_off = first_untolerated((keeps_off,), tolerations, FILTERING_EFFECTS) is not None
+    return is_kept_off and is_evicted(tolerations, evicts)
 
 
 def _pending(case: TemplateUnderRule, lost: int) -> Sequence[int]:
