@@ -54,6 +54,11 @@ class Owner(Struct, frozen=True, kw_only=True, gc=False):
     templates: tuple[DeclaredTemplate, ...] | None = None
     spec: bytes = b""
 
+    @property
+    def wanted(self) -> int:
+        """The desired pods. 1, the API server's default, if not set."""
+        return 1 if self.replicas is None else self.replicas
+
 
 def is_controlled_by(owner: Owner, kind: str, name: str) -> bool:
     """Whether the owner's controller has this kind and name."""

@@ -30,15 +30,21 @@ def reference_to(owner: Owner) -> OwnerReference:
     )
 
 
-def owner_json(owner: Owner, replicas: int) -> bytes | None:
-    """Encode the owner's metadata and spec as JSON, with this number of replicas.
+def owner_json(owner: Owner, replicas: int | None = None) -> bytes | None:
+    """Encode the owner's metadata and spec as JSON, with this number of replicas, else its own.
 
     Only fields kept by the index are included. None if the index does not keep the spec.
     """
     if not owner.spec:
         return None
-    spec = {**msgspec.json.decode(owner.spec), "replicas": replicas}
+    spec = {**msgspec.json.decode(owner.spec), "replicas": owner.wanted if replicas is None else replicas}
     return msgspec.json.encode({"metadata": owner.meta, "spec": spec})
+
+
+def owner_workload(owner: Owner) -> Workload | None:
+    """Read the owner as a workload, with the fields kept in the index. None if the index does not keep its spec."""
+    written = owner_json(owner)
+    return None if written is None else read_workload(written, api_version=owner.api_version, kind=owner.kind)
 
 
 def topmost_workload(pod: PodTemplate, index: ReadOnlyIndex) -> Workload | None:
@@ -48,9 +54,8 @@ def topmost_workload(pod: PodTemplate, index: ReadOnlyIndex) -> Workload | None:
     """
     for reference in reversed(controllers(pod, index)):
         owner = index.owners.get(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
-        written = None if owner is None or owner.replicas is None else owner_json(owner, owner.replicas)
-        if owner is not None and written is not None:
-            return read_workload(written, api_version=owner.api_version, kind=owner.kind)
+        if owner is not None and owner.spec and owner.replicas is not None:
+            return owner_workload(owner)
     return None
 
 

@@ -19,8 +19,6 @@ from webhook.core.policy.policy import Policy
 from webhook.core.workloads.kinds import DAEMON_SET, POD, REPLICATION_CONTROLLER, REVISIONED, SELECTING, group_kind
 from webhook.core.workloads.workload import Workload
 
-_DEFAULT_REPLICAS = 1  # The default of kube-apiserver and of Argo Rollouts.
-
 
 def declarable_constraints(workload: Workload, namespace: str, within: Context) -> tuple[SpreadConstraint, ...] | Skip:
     """Return the constraints to declare in the workload's template, or why there are none.
@@ -68,7 +66,7 @@ def _replicas(workload: Workload, namespace: str, index: ReadOnlyIndex) -> int |
     if workload.replicas is not None or not (workload.built_in or workload.group_kind in REVISIONED):
         return workload.replicas
     running = index.owners.get(workload.api_version, workload.kind, namespace, workload.meta.name)
-    return _DEFAULT_REPLICAS if running is None or running.replicas is None else running.replicas
+    return 1 if running is None else running.wanted
 
 
 def _selector(workload: Workload, template: PodTemplate) -> LabelSelector | None:

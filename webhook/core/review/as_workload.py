@@ -181,7 +181,7 @@ def _written(value: object, name: str, owner: Owner | None) -> bytes:
     read, unknown = decode_strictly(msgspec.json.encode(template), _TEMPLATE, "v1.PodTemplateSpec", _PATH)
     if unknown:
         raise DecodeError(path=".".join(_PATH), text=unknown[0], message=f"data: {unknown[0]}")
-    known = None if owner is None else owner_json(owner, 1 if owner.replicas is None else owner.replicas)
+    known = None if owner is None else owner_json(owner)
     whole = msgspec.json.decode(known) if known else {"metadata": {"name": name}, "spec": {}}
     spec = {"selector": {"matchLabels": read.labels}, **whole["spec"], "template": template}
     meta = {**whole["metadata"], "ownerReferences": None, "deletionTimestamp": None, "annotations": None}

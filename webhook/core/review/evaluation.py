@@ -28,7 +28,7 @@ from webhook.core.rules.rule_evaluation import evaluate, in_report_order, not_lo
 from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, GroupKind
 from webhook.core.workloads.reading import parse_object
-from webhook.core.workloads.workload import Workload, namespace_of
+from webhook.core.workloads.workload import Workload
 
 # The keys of findings about an unknown answer. Findings of the old and the new object are compared by their keys.
 SIZE_KEY = "the object's size"
@@ -93,7 +93,7 @@ def cost_and_limit(given: ReadObject, context: Context) -> tuple[bool, Reason | 
     if workload is None:
         return False, None
     nodes = 0 if index is None else len(index.nodes.view())
-    namespace = context.namespace or namespace_of(workload.meta.namespace)
+    namespace = context.namespace or workload.namespace
     if index is None or not index.namespaces.groups(namespace):
         return weigh(workload, nodes)
     templates = workload.templates[:MAX_TEMPLATES]  # an object with more templates exceeds a limit anyway

@@ -14,11 +14,10 @@ from webhook.core.groups.status.assess import ObservedGroup, assess, invalid_spe
 from webhook.core.groups.status.forms import SpreadGroupStatus
 from webhook.core.groups.status.members import GroupMember
 from webhook.core.index.objects import Owner
-from webhook.core.index.owners import owner_json
+from webhook.core.index.owners import owner_workload
 from webhook.core.index.pods import FINISHED
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.pods_to_create.next_pod import PodSource, next_pod_of
-from webhook.core.workloads.reading import read_workload
 
 # Workloads to compare with the selector. A group has fewer shards.
 _MOST_COMPARED = 400
@@ -35,15 +34,13 @@ def workloads_of(group: Group, index: ReadOnlyIndex) -> tuple[Owner, ...]:
 def members_of(group: Group, within: Context) -> Iterator[GroupMember]:
     """Yield the workloads with a shard label, each with its next pod."""
     for owner in workloads_of(group, within.cluster):
-        replicas = 1 if owner.replicas is None else owner.replicas  # the API server's default
-        written = owner_json(owner, replicas)
-        read = None if written is None else read_workload(written, api_version=owner.api_version, kind=owner.kind)
+        read = owner_workload(owner)
         template = read.templates[0] if read is not None else None
         value = template.template.labels.get(group.shard_label) if template is not None else None
         if read is not None and template is not None and value is not None:
             source = PodSource(workload=read, template=template, namespace=group.namespace, applied=True)
             pod = next_pod_of(source, within).pod
-            yield GroupMember(workload=read, shard=value, pod=pod, pods=replicas)
+            yield GroupMember(workload=read, shard=value, pod=pod, pods=owner.wanted)
 
 
 def group_status(

@@ -98,6 +98,11 @@ class Workload(Struct, frozen=True, kw_only=True):
         return self.group, self.kind
 
     @property
+    def namespace(self) -> str:
+        """Its namespace, else kubectl's default."""
+        return namespace_of(self.meta.namespace)
+
+    @property
     def recreates(self) -> bool:
         """Whether the controller deletes all old pods before it creates new pods."""
         return self.strategy is not None and self.strategy.type == "Recreate"

@@ -34,7 +34,7 @@ from webhook.core.scheduler.plugins.node_selection import settled_nodes
 from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
-from webhook.core.workloads.workload import Template, namespace_of
+from webhook.core.workloads.workload import Template
 
 _FEWEST = 2  # A single pod, or pods with a single domain, cannot be in several domains.
 _NOUNS = {HOSTNAME: "node", ZONE: "zone"}
@@ -136,7 +136,7 @@ def _help_of_one(away: _Away, own: Selector, subject: Subject, index: ReadOnlyIn
 
 
 def _share_a_disk(template: Template, subject: Subject, index: ReadOnlyIndex) -> bool:
-    namespace = namespace_of(subject.workload.meta.namespace)
+    namespace = subject.workload.namespace
     sources = (volume.persistent_volume_claim for volume in template.template.pod_spec.volumes or ())
     claims = (index.volumes.claim(namespace, each.claim_name) for each in sources if each is not None)
     return any(claim is not None and set(claim.spec.access_modes or ()) <= _ON_ONE_NODE for claim in claims)
@@ -145,7 +145,7 @@ def _share_a_disk(template: Template, subject: Subject, index: ReadOnlyIndex) ->
 def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyIndex) -> Iterator[Pod]:
     """Yield the recreated pods to test: the template's next pod, or each pod of a StatefulSet with volumes."""
     workload, policy = subject.workload, subject.policy
-    namespace = namespace_of(workload.meta.namespace)
+    namespace = workload.namespace
     if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
         return
     source = PodSource(workload=workload, template=template, namespace=namespace)

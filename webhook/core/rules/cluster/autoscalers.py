@@ -29,7 +29,6 @@ from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.scheduler.plugins.node_selection import nodes_of_terms, settled_nodes
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.kinds import DEPLOYMENT, native_version
-from webhook.core.workloads.workload import namespace_of
 
 # Deployments as the project's own manifests and charts name them. A CronJob of its is not watched.
 _DESCHEDULERS = (
@@ -193,7 +192,7 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Fi
         )
     if constraint.match_label_keys or placed.selector is None:
         return
-    counts = subject.context.cluster.pods.count(namespace_of(subject.workload.meta.namespace), placed.selector)
+    counts = subject.context.cluster.pods.count(subject.workload.namespace, placed.selector)
     on_each = [counts.get(slot, 0) for slot in to_slots(ground.open)]
     # As many pods as replicas are this workload's own, at rest.
     if on_each and min(on_each) >= max_skew and replicas <= there * max_skew and sum(on_each) > replicas:

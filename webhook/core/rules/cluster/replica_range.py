@@ -17,7 +17,6 @@ from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS, UsableNodes
 from webhook.core.text import plural
 from webhook.core.workloads.kinds import are_removed_by_replica_sets
-from webhook.core.workloads.workload import namespace_of
 
 # No region of a cloud has more zones. With more, the zones are racks or rooms, and empty zones are normal.
 _MOST_ZONES = 6
@@ -145,10 +144,9 @@ def _replicas(subject: Subject) -> _Replicas | None:
 
 def _is_guarded(subject: Subject) -> bool:
     """Whether the controller orders the removal of the pods."""
-    meta, index = subject.workload.meta, subject.index
-    namespace = namespace_of(meta.namespace)
-    labels = {} if index is None else index.namespaces.labels(namespace) or {}
-    return scale_in_for(subject.policy, namespace, labels, meta.annotations) is ScaleIn.GUARD
+    workload, index = subject.workload, subject.index
+    labels = {} if index is None else index.namespaces.labels(workload.namespace) or {}
+    return scale_in_for(subject.policy, workload.namespace, labels, workload.meta.annotations) is ScaleIn.GUARD
 
 
 def _domains(placed: Placed, nodes: UsableNodes) -> tuple[int, int]:

@@ -113,7 +113,7 @@ def _in_file(subject: Subject, index: ReadOnlyIndex) -> Iterator[Finding]:
         return
     for (_, late, selector), alike in _by_selector(subject).items():
         labels = alike[0].template.template.labels
-        groups = [*memberships(namespace_of(workload.meta.namespace), labels, index), *groups_of(subject, labels)]
+        groups = [*memberships(workload.namespace, labels, index), *groups_of(subject, labels)]
         others = [
             owner
             for owner in counted_workloads(workload, selector, index)
@@ -315,7 +315,7 @@ def _next_pods(placed: Placed, subject: Subject) -> Iterator[Pod]:
     DaemonSets, StatefulSets with volumes and other schedulers' pods: their next pod is not predictable.
     """
     workload, template, owners = subject.workload, placed.template, subject.context.cluster.owners
-    namespace, spec = namespace_of(workload.meta.namespace), template.template.pod_spec
+    namespace, spec = workload.namespace, template.template.pod_spec
     is_ours = (spec.scheduler_name or DEFAULT_SCHEDULER) in subject.policy.scheduler_names
     if workload.claims is not None or workload.traits.on_every_node or not is_ours:
         return

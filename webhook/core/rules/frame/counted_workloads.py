@@ -10,7 +10,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.text import quoted
 from webhook.core.workloads.kinds import group_kind
-from webhook.core.workloads.workload import Workload, namespace_of
+from webhook.core.workloads.workload import Workload
 
 NO_SELECTOR = Reason("its own pods (the kind has no selector)")
 # Beyond this, a constraint counts half the namespace, and each comparison takes time.
@@ -39,7 +39,7 @@ def groups_of(subject: Subject, labels: Mapping[str, str]) -> tuple[Membership, 
     """Return the SpreadGroups selecting pods with these labels. Constraints may count all pods of a group."""
     if subject.index is None:
         return ()
-    return tuple(memberships(namespace_of(subject.workload.meta.namespace), labels, subject.index))
+    return tuple(memberships(subject.workload.namespace, labels, subject.index))
 
 
 def is_member(owner: Owner, of: Membership) -> bool:

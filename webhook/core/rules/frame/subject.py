@@ -22,7 +22,7 @@ from webhook.core.policy.policy import Policy
 from webhook.core.rules.object_cost import exceeded_template_limit
 from webhook.core.scheduler.plugins.spread_constraints import counting_selector
 from webhook.core.text import constraint_name, quoted, segment_of
-from webhook.core.workloads.workload import Template, Workload, namespace_of, selector_of
+from webhook.core.workloads.workload import Template, Workload, selector_of
 
 _Item = TypeVar("_Item")
 _NO_CLUSTER = Missing.NO_CLUSTER.reason  # once: a review without a cluster asks a dozen times
@@ -159,10 +159,8 @@ class Subject(Computing, frozen=True, kw_only=True):
         """A pod of the template after admission, with the additions of its RuntimeClass and LimitRanges."""
         known: dict[str, Pod] = self.__dict__.setdefault("_admitted", {})
         if template.path not in known:
-            meta = self.workload.meta
-            labelled = ObjectMeta(
-                name=meta.name, namespace=namespace_of(meta.namespace), labels=template.template.labels
-            )
+            of, labels = self.workload, template.template.labels
+            labelled = ObjectMeta(name=of.meta.name, namespace=of.namespace, labels=labels)
             known[template.path] = as_admitted(Pod(metadata=labelled, spec=template.template.spec), index, self.version)
         return known[template.path]
 

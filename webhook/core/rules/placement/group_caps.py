@@ -18,7 +18,7 @@ from webhook.core.groups.delivery import has_stored_plan
 from webhook.core.groups.reading import Membership, memberships
 from webhook.core.index.label_column import Column
 from webhook.core.index.objects import Owner
-from webhook.core.index.owners import owner_json
+from webhook.core.index.owners import owner_workload
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
@@ -31,8 +31,7 @@ from webhook.core.rules.frame.subject import Subject, noun_of
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import listed, plural, quoted
 from webhook.core.workloads.kinds import group_kind
-from webhook.core.workloads.reading import read_workload
-from webhook.core.workloads.workload import Template, Workload, compiled, namespace_of
+from webhook.core.workloads.workload import Template, Workload, compiled
 
 # Each pod is placed in several domains while others wait. A shard has at most 20 pods.
 _MOST_PLACED, _MOST_DOMAINS = 64, 8
@@ -103,7 +102,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
 
 
 def _of_templates(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
-    namespace = namespace_of(subject.workload.meta.namespace)
+    namespace = subject.workload.namespace
     for template in subject.workload.templates:
         found = tuple(memberships(namespace, template.template.labels, index))
         for each in subject.while_time_is_left(found):
@@ -318,7 +317,7 @@ def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex
     own = subject.own_selector
     if own is None:
         return True
-    return domain in _by_domain(index.pods.count(namespace_of(subject.workload.meta.namespace), own), column, index)
+    return domain in _by_domain(index.pods.count(subject.workload.namespace, own), column, index)
 
 
 def _own_missing_pods(template: Template, subject: Subject, index: ReadOnlyIndex) -> MissingPods | Reason | None:
@@ -328,13 +327,8 @@ def _own_missing_pods(template: Template, subject: Subject, index: ReadOnlyIndex
     foreign = (spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names
     if workload.traits.on_every_node or foreign or spec.node_name or not subject.workload.whole:
         return None
-    source = PodSource(
-        workload=workload,
-        template=template,
-        namespace=namespace_of(workload.meta.namespace),
-        own=None if workload.is_pod else subject.own_selector,
-        applied=True,
-    )
+    own, namespace = None if workload.is_pod else subject.own_selector, workload.namespace
+    source = PodSource(workload=workload, template=template, namespace=namespace, own=own, applied=True)
     replicas = 1 if template.replicas is None else template.replicas
     found = missing_pods(source, replicas, subject.context.with_index(index))
     if found.unknown or not found.batches:
@@ -387,7 +381,7 @@ def _missing_of_others(of: Membership, subject: Subject, index: ReadOnlyIndex) -
         return
     if missing := index.lacks(*_OWNER_KINDS):
         yield _MissingOfOther(_ANY_NUMBER, unknown=Reason(missing))
-    mine, namespace = (*workload.group_kind, workload.meta.name), namespace_of(workload.meta.namespace)
+    mine, namespace = (*workload.group_kind, workload.meta.name), workload.namespace
     for owner in index.owners.matching(namespace, of.selector, _MAX_OWNERS):
         # The operator of a custom resource creates workloads for its pods, and these are here too.
         if owner.spec and (*group_kind(owner.api_version, owner.kind), owner.meta.name) != mine:
@@ -404,26 +398,20 @@ def _missing_of_others(of: Membership, subject: Subject, index: ReadOnlyIndex) -
 
 
 def _missing_count(owner: Owner, namespace: str, index: ReadOnlyIndex) -> int:
-    replicas, own = 1 if owner.replicas is None else owner.replicas, compiled(owner.selector)
-    return replicas if own is None else max(0, replicas - sum(index.pods.count(namespace, own).values()))
+    own = compiled(owner.selector)
+    return owner.wanted if own is None else max(0, owner.wanted - sum(index.pods.count(namespace, own).values()))
 
 
 def _missing_of(
     owner: Owner, pods: int, of: Membership, subject: Subject, index: ReadOnlyIndex
 ) -> Iterator[_MissingOfOther]:
-    written = owner_json(owner, 1 if owner.replicas is None else owner.replicas) or b"{}"
-    read = read_workload(written, api_version=owner.api_version, kind=owner.kind)
+    read = owner_workload(owner)
     for workload, template in [(read, each) for each in read.templates] if read is not None else []:
         if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names:
             yield _MissingOfOther(pods, unknown=Reason("unknown: another scheduler places pods of the group"))
             continue
-        source = PodSource(
-            workload=workload,
-            template=template,
-            namespace=namespace_of(owner.meta.namespace),
-            own=compiled(owner.selector),
-            applied=True,
-        )
+        own, namespace = compiled(owner.selector), workload.namespace
+        source = PodSource(workload=workload, template=template, namespace=namespace, own=own, applied=True)
         found = missing_pods(source, template.replicas or 0, subject.context.with_index(index))
         why = Reason(f"unknown: for another workload of the group, {found.unknown}") if found.unknown else None
         planned = has_stored_plan(of, template.template, (owner.kind, owner.meta.name))

@@ -30,7 +30,6 @@ from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.volumes import claim_name
 from webhook.core.scheduler.problem import may_preempt
 from webhook.core.text import one_line, plural, shortened
-from webhook.core.workloads.workload import namespace_of
 
 _NO_NODE = "this pod fits on no node"
 _DEVICES = Reason("resource claims (DynamicResources)")
@@ -102,7 +101,7 @@ def feasibility(subject: Subject) -> Feasibility | None:
     unknown = _missing_facts(subject, template)
     if unknown is not None:
         return Feasibility("unknown", answer=NotEvaluated(DO_NOT_FIT.id, unknown))
-    namespace, beside, index = namespace_of(subject.workload.meta.namespace), subject.context, subject.context.cluster
+    namespace, beside, index = subject.workload.namespace, subject.context, subject.context.cluster
     pod = after_admission(template, namespace, beside, posted=subject.offline).pod
     if not any(constraint.hard for constraint in pod.pod_spec.constraints):
         return None

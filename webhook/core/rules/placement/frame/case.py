@@ -47,7 +47,7 @@ from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import JOB, REVISION_LABELS
-from webhook.core.workloads.workload import Template, Workload, namespace_of
+from webhook.core.workloads.workload import Template, Workload
 
 
 class TemplateUnderRule(Computing, frozen=True, kw_only=True):
@@ -239,7 +239,7 @@ def templates_under_rule(subject: Subject, index: ReadOnlyIndex) -> Iterator[Tem
     """Yield the templates with a hard constraint."""
     own = subject.own_selector if subject.workload.traits.ordered else None
     if own is not None:
-        index = terminated(index, namespace_of(subject.workload.meta.namespace), own)
+        index = terminated(index, subject.workload.namespace, own)
     for template in subject.workload.templates:
         placed = tuple(each for each in subject.placed if each.template is template and each.constraint.hard)
         wanted = _wanted(template, subject.workload, index)
@@ -273,9 +273,7 @@ def _is_valid(placed: Placed) -> bool:
 def _wanted(template: Template, workload: Workload, index: ReadOnlyIndex) -> int | None:
     if template.replicas is not None:
         return template.replicas
-    known = index.owners.get(
-        workload.api_version, workload.kind, namespace_of(workload.meta.namespace), workload.meta.name
-    )
+    known = index.owners.get(workload.api_version, workload.kind, workload.namespace, workload.meta.name)
     return known.replicas if known is not None and len(workload.templates) == 1 else None
 
 
@@ -283,13 +281,11 @@ def _ordinals(workload: Workload, most: int, index: ReadOnlyIndex) -> Ordinals |
     if workload.claims is None:
         return None
     numbers = range(workload.first_ordinal, workload.first_ordinal + most)
-    return ordinals(index, namespace_of(workload.meta.namespace), workload.meta.name, workload.claims, numbers)
+    return ordinals(index, workload.namespace, workload.meta.name, workload.claims, numbers)
 
 
 def _scaled_to(workload: Workload, index: ReadOnlyIndex) -> int:
-    scaler = index.owners.autoscaler(
-        workload.api_version, workload.kind, namespace_of(workload.meta.namespace), workload.meta.name
-    )
+    scaler = index.owners.autoscaler(workload.api_version, workload.kind, workload.namespace, workload.meta.name)
     return 0 if scaler is None else scaler.spec.max_replicas
 
 

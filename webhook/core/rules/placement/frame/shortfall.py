@@ -35,7 +35,7 @@ from webhook.core.text import plural
 from webhook.core.workloads.controller_labels import may_be_created_with
 from webhook.core.workloads.kinds import JOB
 from webhook.core.workloads.labels_at_creation import labels_at_creation
-from webhook.core.workloads.workload import Template, namespace_of
+from webhook.core.workloads.workload import Template
 from webhook.core.yaml_text import one_field
 
 # Other reviews wait for a search in the event loop, so it may only use closed forms. A request that waits in another
@@ -169,13 +169,8 @@ def _pods_to_place(case: TemplateUnderRule, placement: Placement, template: Temp
         return MissingPods(index=case.index, unknown=NO_SELECTOR.text)
     if unknown := case.once(_unknown_labels):
         return MissingPods(index=case.index, unknown=unknown)
-    source = PodSource(
-        workload=workload,
-        template=template,
-        namespace=namespace_of(workload.meta.namespace),
-        own=own,
-        applied=case.once(_is_applied),
-    )
+    namespace, applied = workload.namespace, case.once(_is_applied)
+    source = PodSource(workload=workload, template=template, namespace=namespace, own=own, applied=applied)
     return _PODS[placement](source, replicas, subject.context.with_index(case.index))
 
 
@@ -192,13 +187,13 @@ def _own_pods(case: TemplateUnderRule) -> Selector | None:
         return selector_from_labels({JOB_NAME: workload.meta.name})
     if own is not None or workload.traits.selects or not labels:
         return own
-    alike, namespace = selector_from_labels(labels), namespace_of(workload.meta.namespace)
+    alike, namespace = selector_from_labels(labels), workload.namespace
     return None if case.index.pods.count(namespace, alike, terminating=True) else alike
 
 
 def _is_applied(case: TemplateUnderRule) -> bool:
     of, template = case.subject.workload, case.placed[0].template.template
-    return has_same_template(of, template, namespace_of(of.meta.namespace), case.index)
+    return has_same_template(of, template, of.namespace, case.index)
 
 
 def _unknown_labels(case: TemplateUnderRule) -> str:
