@@ -20,7 +20,7 @@ from webhook.core.defaulting.injection import Injection
 from webhook.core.defaulting.record import InjectionRecord
 from webhook.core.pods_to_create.next_pod import NextPod, PodSource
 from webhook.core.policy.policy import Policy
-from webhook.core.scan.actual_skew import actual_skews, domain_text, workload_skews
+from webhook.core.scan.actual_skew import actual_skews, domain_text, skews_of_templates
 from webhook.core.scan.scan_context import scan_context
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import Template
@@ -108,16 +108,20 @@ def test_as_counted_by_hand(pods, max_skew):
     assert found == ("zone[0]", max(pods) - min(pods), max(pods) - min(pods) > max_skew, "declared")
 
 
+def skews(of, within):
+    return [each for _, _, found in skews_of_templates(of, within, stand_in=False) for each in found]
+
+
 def test_the_skews_of_one_workloads_templates():
     state = snapshot_of(snapshot("a: a0=3 | b: b0=1", workload("Deployment", "app=web", "zone hard 1 app=web")))
     (item,) = [each for each in state.kept if each.of.kind == "Deployment"]
     made = read_workload(item.raw, api_version="apps/v1", kind="Deployment")
-    found = [*workload_skews(made, scan_context(context(state)), stand_in=False)]
+    found = skews(made, scan_context(context(state)))
     assert [(each.skew, each.above, each.hard) for each in found] == [(2, True, True)]
     state.index.mark_missing("pods", "403 Forbidden")
-    assert [*workload_skews(made, scan_context(context(state)), stand_in=False)] == []
+    assert skews(made, scan_context(context(state))) == []
     alone = read_workload(json.dumps(running_object("a", "a0")).encode(), api_version="v1", kind="Pod")
-    assert [*workload_skews(alone, scan_context(context(state)), stand_in=False)] == []
+    assert skews(alone, scan_context(context(state))) == []
 
 
 ONE = "app=redis shard=one"
@@ -198,7 +202,7 @@ def test_its_own_pods_are_told_from_others(spread, held, pods, text):
     made = json.dumps(workload("StatefulSet", ONE, spread, selector=ONE)).encode()
     read = read_workload(made, api_version="apps/v1", kind="StatefulSet")
     within = scan_context(Context(policy=PLAIN, version=RECORDED, index=index, today=TODAY))
-    [found] = workload_skews(read, within, stand_in=False)
+    [found] = skews(read, within)
     assert (found.domains, found.others, found.own) == (counted, others, own)
     assert domain_text(found) == text
     # Each counted pod is its own or another's, and each of its own is counted or not.

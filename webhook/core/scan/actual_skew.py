@@ -71,10 +71,10 @@ def own_pods(workload: Workload, within: ScanContext) -> Selector | None:
     return compiled(owner_selector(workload.templates[0].template, owner))
 
 
-def workload_skews(workload: Workload, within: ScanContext, *, stand_in: bool) -> Iterator[ActualSkew]:
-    """Yield the actual skew of a workload, by constraint.
-
-    The constraints are those of the next pod of each template.
+def skews_of_templates(
+    workload: Workload, within: ScanContext, *, stand_in: bool
+) -> Iterator[tuple[NextPod, Selector | None, Sequence[ActualSkew]]]:
+    """Yield the next pod of each template, the selector of the workload's pods, and the skew of each constraint.
 
     Yield nothing if the workload does not keep pods running, or if its pods cannot be identified.
 
@@ -82,17 +82,6 @@ def workload_skews(workload: Workload, within: ScanContext, *, stand_in: bool) -
         workload: The workload.
         within: The context of the scan.
         stand_in: Whether a single pod represents the pods of an unknown controller.
-    """
-    for _, _, skews in skews_of_templates(workload, within, stand_in=stand_in):
-        yield from skews
-
-
-def skews_of_templates(
-    workload: Workload, within: ScanContext, *, stand_in: bool
-) -> Iterator[tuple[NextPod, Selector | None, Sequence[ActualSkew]]]:
-    """Yield the next pod of each template, the selector of the workload's pods, and the template's skews.
-
-    The arguments are those of `workload_skews`.
     """
     if has_standing_pods(workload, stand_in=stand_in):
         own = own_pods(workload, within)

@@ -4,7 +4,7 @@ from collections import Counter
 
 from webhook.cli.commands.lsp.open_file import workloads
 from webhook.cli.frame import Frame
-from webhook.core.scan.actual_skew import workload_skews
+from webhook.core.scan.actual_skew import skews_of_templates
 from webhook.core.scan.scan_context import scan_context
 from webhook.core.scan.scan_results import ActualSkew
 from webhook.core.text import one_line, plural
@@ -40,7 +40,8 @@ def _domains(key: str, workload: Workload, path: str, frame: Frame) -> str:
     nodes = Counter(column.values[number] for number in column.domain_of if number >= 0)
     head = f"{name}: {plural(len(nodes), 'domain')}, {plural(nodes.total(), 'node')}"
     within = scan_context(frame.context(workload.meta.namespace or frame.namespace))
-    skew = next((skew for skew in workload_skews(workload, within, stand_in=True) if skew.path == path), None)
+    skews = (skew for _, _, of_template in skews_of_templates(workload, within, stand_in=True) for skew in of_template)
+    skew = next((skew for skew in skews if skew.path == path), None)
     return "\n\n".join(filter(None, (head, _table(nodes, skew), _summary(skew))))
 
 
