@@ -35,7 +35,7 @@ def limit_trials(most: int, helps: Callable[_P, bool]) -> Callable[_P, bool]:
     return lambda *args, **kwargs: next(left, None) is not None and helps(*args, **kwargs)
 
 
-def _first_stage(*stages: Iterable[_T | None]) -> Iterator[_T]:
+def first_stage(*stages: Iterable[_T | None]) -> Iterator[_T]:
     """Yield the helpful changes of the first stage with a helpful change. Later stages weaken spreading more."""
     for stage in stages:
         helped = False
@@ -77,10 +77,10 @@ class Candidates(Struct, frozen=True, kw_only=True):
         """
         small = [*self._small()]
         pairs = (pair for pair in combinations(small, 2) if self.pairs and pair[0].at != pair[1].at)
-        yield from _first_stage(_of_each_field((*self.first, *((each,) for each in small)), fits), _first(pairs, fits))
+        yield from first_stage(_of_each_field((*self.first, *((each,) for each in small)), fits), _first(pairs, fits))
         soft = [soften(self.constraints, index) for index, constraint in enumerate(self.constraints) if constraint.hard]
         all_soft = [_joined(soft)] * (len(soft) > 1)
-        yield from _first_stage(_of_each_field(soft, fits), _first(all_soft, fits))
+        yield from first_stage(_of_each_field(soft, fits), _first(all_soft, fits))
 
     def _small(self) -> Iterator[Change]:
         """Changes of a single field that keep the pods spread."""
@@ -193,7 +193,7 @@ def _loosened(problem: Problem, declared: Sequence[int]) -> Iterator[PodFix]:
             yield _if_it_helps(problem, declared, changes) if changes else None
 
     # Change single constraints first. A change of all gives up more.
-    yield from _first_stage(tried([[index] for index in declared]), tried([declared] if len(declared) > 1 else []))
+    yield from first_stage(tried([[index] for index in declared]), tried([declared] if len(declared) > 1 else []))
 
 
 def intended_node_key(key: str, nodes: NodeView, *, well_known: bool = False) -> str | None:
@@ -244,7 +244,7 @@ def _narrowed(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Iterator
             feasible = decide(narrowing.take(_with(pod, changes))).feasible
             yield PodFix(changes, feasible) if feasible else None
 
-    yield from _first_stage(tried([index] for index in places), tried([places] if len(places) > 1 else []))
+    yield from first_stage(tried([index] for index in places), tried([places] if len(places) > 1 else []))
 
 
 def _with(pod: Pod, changes: Changes) -> Pod:

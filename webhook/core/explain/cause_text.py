@@ -63,10 +63,8 @@ def _states(nodes: int, explanation: Explanation) -> str:
 
     Empty if a taint does not represent a node condition.
     """
-    names, tainted = (
-        {*NODE_STATES.values()},
-        [obstacle for obstacle in explanation.obstacles if obstacle.plugin == TAINT_TOLERATION],
-    )
+    names = {*NODE_STATES.values()}
+    tainted = (obstacle for obstacle in explanation.obstacles if obstacle.plugin == TAINT_TOLERATION)
     texts = [obstacle.text for obstacle in tainted if obstacle.nodes & nodes]
     return " or ".join(texts) if texts and all(part in names for text in texts for part in text.split(", ")) else ""
 

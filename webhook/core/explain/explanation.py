@@ -202,11 +202,8 @@ def balances_of(cycle: Cycle, *, soft_defaults: bool = False) -> Iterator[Balanc
     problem = cycle.problem
     declared = problem.pod.pod_spec.constraints
     hard = iter(cycle.domains)
-    if not declared and not soft_defaults:
-        yield from (Balance(None, _written(domains, DO_NOT_SCHEDULE), domains) for domains in hard)
-        return
     # Soft constraints reject nothing. Their domains are counted as if hard, for display.
-    soft = iter(count_domains(problem.soft, problem.pod.labels, cycle.eligible))
+    soft = iter(count_domains(problem.soft, problem.pod.labels, cycle.eligible) if declared or soft_defaults else ())
     counted = {DO_NOT_SCHEDULE: hard, SCHEDULE_ANYWAY: soft}
     if not declared:
         yield from (

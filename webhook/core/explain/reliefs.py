@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.core.api.resources import PODS
 from webhook.core.api.types import HONOR, Toleration
 from webhook.core.api.well_known import NODE_STATES, TAINT_UNSCHEDULABLE
-from webhook.core.changes.candidates import change_problem
+from webhook.core.changes.candidates import change_problem, first_stage
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, PARTS
 from webhook.core.explain.obstacles import toleration_for, untolerated
 from webhook.core.index import node_sets
@@ -135,16 +135,14 @@ def blocking_parts(cycle: Cycle) -> Iterator[BlockingParts]:
         for part, plugins in PARTS.items()
         if any(cycle.verdict_of(plugin).feasible != problem.nodes.live for plugin in plugins & {*problem.filters})
     ]
-    # The fewest parts first. Larger sets would include these.
-    for size in range(1, len(asked) + 1):
-        helped = False
+
+    def tried(size: int) -> Iterator[BlockingParts | None]:
         for parts in combinations(asked, size):
             nodes = decide(_without(problem, frozenset().union(*(PARTS[part] for part in parts)))).feasible
-            if nodes:
-                helped = True
-                yield BlockingParts(parts, nodes)
-        if helped:
-            return
+            yield BlockingParts(parts, nodes) if nodes else None
+
+    # The fewest parts first. Larger sets would include these.
+    yield from first_stage(*map(tried, range(1, len(asked) + 1)))
 
 
 def shortages(problem: Problem, nodes: int) -> Iterator[Shortage]:

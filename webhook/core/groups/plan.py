@@ -127,7 +127,7 @@ def choose_plan(inputs: PlanInput, capacity: GroupCapacity) -> GroupPlan:
     for candidate in _candidates(inputs, capacity):
         judged = _judged(inputs, candidate, capacity)
         if judged.verdict is PlacementVerdict.FITS:
-            return replace(judged, same_up_to=_same_up_to(inputs.group, candidate, capacity))
+            return judged
         unproven.append(judged)
     return min((_searched(inputs, plan, capacity) for plan in unproven), key=_rank)
 
@@ -142,9 +142,7 @@ def plan_from_stored(inputs: PlanInput, stored: StoredPlan, capacity: GroupCapac
     if candidate is None:
         return None
     judged = _judged(inputs, candidate, capacity)
-    if judged.verdict is PlacementVerdict.FITS:
-        return replace(judged, same_up_to=_same_up_to(inputs.group, candidate, capacity))
-    return _searched(inputs, judged, capacity)
+    return judged if judged.verdict is PlacementVerdict.FITS else _searched(inputs, judged, capacity)
 
 
 def pod_batches(inputs: PlanInput, fields: Mapping[str, Fields], capacity: GroupCapacity) -> list[PodBatch]:
@@ -385,8 +383,11 @@ def _judged(inputs: PlanInput, candidate: _Candidate, capacity: GroupCapacity) -
         zone_pins=candidate.zone_pins,
     )
     if plan.proof is not Proof.NONE:
-        return replace(plan, verdict=PlacementVerdict.FITS)
-    return _searched(inputs, plan, capacity) if _are_few(inputs) else plan
+        plan = replace(plan, verdict=PlacementVerdict.FITS)
+    elif _are_few(inputs):
+        plan = _searched(inputs, plan, capacity)
+    fits = plan.verdict is PlacementVerdict.FITS
+    return replace(plan, same_up_to=_same_up_to(group, candidate, capacity)) if fits else plan
 
 
 def _searched(inputs: PlanInput, plan: GroupPlan, capacity: GroupCapacity) -> GroupPlan:

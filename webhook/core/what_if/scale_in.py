@@ -91,11 +91,8 @@ def _forecast(source: ReplicatedSource, known: Sequence[RunningPod], within: Con
     balances = balances_of(Cycle(next_pod_of(source, within).problem), soft_defaults=True)
     if not source.applied and any(balance.written.match_label_keys for balance in balances):
         return WorkloadScaleIn(title=source.title, pods=len(pods), replicas=source.replicas, unknown=_NEW_TEMPLATE)
-    steps, left, slots = (
-        _steps(source, pods, removal, within),
-        len(pods) - removal.number,
-        within.cluster.nodes.view().slots,
-    )
+    steps, left = _steps(source, pods, removal, within), len(pods) - removal.number
+    slots = within.cluster.nodes.view().slots
 
     def forecast(domains: DomainCounts) -> ScaleIn:
         return scale_in_of(domains, removal, slots, worst_stop(domains, steps, len(pods), left, slots))

@@ -61,10 +61,8 @@ class CapUsage(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The domains above the cap in words, without names of nodes: ``zone a 3 pods, at most 2``."""
-        key, suffix = (
-            self.cap.topology_key,
-            f" of {compile_selector(self.cap.selector).text}" if self.cap.selector else "",
-        )
+        key = self.cap.topology_key
+        suffix = f" of {compile_selector(self.cap.selector).text}" if self.cap.selector else ""
         if key == HOSTNAME:
             nodes = f"{plural(len(self.above), 'node')} {'has' if len(self.above) == 1 else 'have'}"
             return f"{nodes} up to {plural(self.fullest, 'pod')}{suffix}, at most {self.most}"

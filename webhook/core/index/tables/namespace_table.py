@@ -57,17 +57,14 @@ class NamespaceTable(Namespaces):
             case SpreadGroup():
                 put_under(self._groups, namespace, name, value)
                 drop(self._oldest, namespace)
-            case _:
-                self.remove(value)  # This also drops the cached answers.
-                self._put_read_by_admission(value, name)
-
-    def _put_read_by_admission(self, value: AdmissionObject, name: str) -> None:
-        match value:
             case LimitRange():
-                put_under(self._ranges, value.meta.namespace, name, value)
+                self._answers.clear()
+                put_under(self._ranges, namespace, name, value)
             case RuntimeClass():
+                self._answers.clear()
                 self._runtimes[name] = value
-            case _:
+            case PriorityClass():
+                self.remove(value)  # It can be a default no longer.
                 self._priorities[name] = value
                 if value.global_default:
                     self._defaults[name] = value
@@ -83,17 +80,14 @@ class NamespaceTable(Namespaces):
             case SpreadGroup():
                 drop_under(self._groups, namespace, name)
                 drop(self._oldest, namespace)
-            case _:
-                self._answers.clear()
-                self._remove_read_by_admission(value, name)
-
-    def _remove_read_by_admission(self, value: AdmissionObject, name: str) -> None:
-        match value:
             case LimitRange():
-                drop_under(self._ranges, value.meta.namespace, name)
+                self._answers.clear()
+                drop_under(self._ranges, namespace, name)
             case RuntimeClass():
+                self._answers.clear()
                 drop(self._runtimes, name)
-            case _:
+            case PriorityClass():
+                self._answers.clear()
                 drop(self._priorities, name)
                 drop(self._defaults, name)
 

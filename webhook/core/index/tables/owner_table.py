@@ -48,11 +48,8 @@ class OwnerTable(Owners):
         if isinstance(value, Autoscaler):
             self._scalers.remove((namespace, name))
             return
-        kind, kinds, templates = (
-            (group_of(value.api_version), value.kind),
-            self._owners.get(namespace),
-            self._templates.get(namespace),
-        )
+        kind = group_of(value.api_version), value.kind
+        kinds, templates = self._owners.get(namespace), self._templates.get(namespace)
         if kinds is not None:
             drop_under(kinds, kind, name)
             if not kinds:
