@@ -60,6 +60,9 @@ def first_untolerated(
 
 
 def is_evicted(tolerations: Sequence[Toleration], taint: Taint) -> bool:
-    """Whether the taint evicts a pod. ``tolerationSeconds`` only delays eviction."""
+    """Whether the taint evicts a pod. ``tolerationSeconds`` only delays eviction.
+
+    Source: pkg/controller/tainteviction/taint_eviction.go ``processPodOnNode``.
+    """
     lasting = [toleration for toleration in tolerations if toleration.toleration_seconds is None]
     return taint.effect == NO_EXECUTE and first_untolerated((taint,), lasting, (NO_EXECUTE,)) is not None
