@@ -5,8 +5,9 @@ from typing import Any
 
 from webhook.cluster.connection import ApiServer, JsonObject
 from webhook.core.admission_policies.installed import ChartBinding, read_binding
+from webhook.core.admission_policies.policy_objects import GROUP
 
-_GROUP = "/apis/admissionregistration.k8s.io/v1"
+_GROUP_PATH = f"/apis/{GROUP}/v1"
 _ABSENT = 404
 
 
@@ -18,7 +19,7 @@ def chart_binding(server: ApiServer, name: str) -> ChartBinding:
         ValueError: The binding is not of the chart, or its settings are invalid.
     """
     title = f"ValidatingAdmissionPolicyBinding {name}"
-    stored = server.send("GET", f"{_GROUP}/validatingadmissionpolicybindings/{name}").accepted(title).content
+    stored = server.send("GET", f"{_GROUP_PATH}/validatingadmissionpolicybindings/{name}").accepted(title).content
     binding = read_binding(stored)
     if binding is None:
         raise ValueError(f"{title} is not of the chart")
@@ -31,7 +32,7 @@ def put_policy(server: ApiServer, policy: Mapping[str, Any]) -> bool:
     Raises ClusterError.
     """
     name = policy["metadata"]["name"]
-    path, title = f"{_GROUP}/validatingadmissionpolicies/{name}", f"ValidatingAdmissionPolicy {name}"
+    path, title = f"{_GROUP_PATH}/validatingadmissionpolicies/{name}", f"ValidatingAdmissionPolicy {name}"
     answer = server.send("GET", path)
     if answer.status == _ABSENT:
         # Server-side apply creates it by a role for this name. RBAC cannot limit POST to a name.

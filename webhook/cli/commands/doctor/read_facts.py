@@ -16,15 +16,15 @@ from webhook.cluster.errors import ClusterError, status_text
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.resources import group_path
 from webhook.config import ConfigError, config_map_policy
-from webhook.core.admission_policies.policy_objects import OBJECT_LABELS
+from webhook.core.admission_policies.policy_objects import GROUP, OBJECT_LABELS
 from webhook.core.api import gates
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_VERSION, POLICIES_ANNOTATION
 from webhook.core.policy.policy import Policy
 from webhook.report.documents import KINDS, ReportApi
 
-_GROUP = "/apis/admissionregistration.k8s.io"
-_REGISTRATIONS = f"{_GROUP}/v1"
+_GROUP_PATH = f"/apis/{GROUP}"
+_REGISTRATIONS = f"{_GROUP_PATH}/v1"
 _CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _ADMISSION_POLICIES = {
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
@@ -107,7 +107,7 @@ class _FactReader:
         mutating = "v1" if gates.MUTATING_POLICIES_ARE_STABLE.holds(version) else "v1beta1"
         objects: list[Object] = []
         for kind, resource in _ADMISSION_POLICIES.items():
-            listed = self._list(f"{_GROUP}/{mutating if kind.startswith('Mutating') else 'v1'}/{resource}")
+            listed = self._list(f"{_GROUP_PATH}/{mutating if kind.startswith('Mutating') else 'v1'}/{resource}")
             if listed == _ABSENT:
                 continue
             if isinstance(listed, Unread):
