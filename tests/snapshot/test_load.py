@@ -174,6 +174,7 @@ def test_a_header_says_what_was_asked_for():
     some = read(lines({**HEADER, "resources": ["pods", "limitranges"], "missing": {"pods": "403 Forbidden"}})).index
     assert (some.lacks("limitranges"), some.lacks("pods")) == ("", "pods: 403 Forbidden")
     assert some.lacks("csinodes") == "csinodes: not in this snapshot"
+    assert before.lacks("poddisruptionbudgets") == "poddisruptionbudgets: not in this snapshot"
 
 
 def test_a_header_says_what_could_not_be_read():

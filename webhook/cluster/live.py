@@ -25,6 +25,7 @@ _LOST: Mapping[str, str] = {
     "namespaces": "ceilings, exemptions and defaults.overrides are evaluated as if namespaces had no labels",
     "services": "defaults get no selectors from Services",
     "horizontalpodautoscalers": "rules use the workload's replicas, not the autoscaler's maximum",
+    "poddisruptionbudgets": "skew --fix cannot respect them",
 }
 
 

@@ -103,6 +103,8 @@ BUILT_IN_RESOURCES = (
         extension=True,
     ),
 )
+# Only commands read these.
+BUDGETS = Resource(kind="PodDisruptionBudget", name="poddisruptionbudgets", api_versions=("policy/v1",), required=False)
 _WATCHED = {(version, resource.kind) for resource in BUILT_IN_RESOURCES for version in resource.api_versions}
 
 

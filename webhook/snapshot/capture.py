@@ -1,7 +1,7 @@
 """Capture a live cluster as a snapshot: watched objects and workloads, reduced to the fields evenspread reads."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -9,10 +9,10 @@ from msgspec import Raw, Struct, structs
 
 from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.live import LiveCluster, missing_kind_line, read_kinds, unreachable_error
-from webhook.cluster.resources import watched, with_workloads
+from webhook.cluster.resources import Resource, watched, with_workloads
 from webhook.core.api.types import TypeMeta
 from webhook.core.policy.policy import Policy
-from webhook.snapshot.load import Header, SnapshotError, absent, read_header, read_items
+from webhook.snapshot.load import Header, SnapshotError, header_of_list, read_header, read_items
 from webhook.snapshot.open_file import open_cluster_file
 from webhook.snapshot.projection import is_read, project
 
@@ -41,10 +41,16 @@ class CapturedSnapshot(Struct, frozen=True, kw_only=True):
             yield text + b"\n"
 
 
-def capture(live: LiveCluster, policy: Policy, progress: Callable[[int], None]) -> CapturedSnapshot:
+def capture(
+    live: LiveCluster, policy: Policy, progress: Callable[[int], None], more: Sequence[Resource] = ()
+) -> CapturedSnapshot:
     """Read the cluster's objects into a snapshot, also objects of the policy's workload kinds.
 
-    ``progress`` gets the number of objects read so far.
+    Args:
+        live: The cluster.
+        policy: Names further workload kinds.
+        progress: Called with the number of objects read so far.
+        more: Resources to read beside those of the index and the workloads.
 
     Raises:
         UnreadableClusterError: The cluster is unreachable, or `read_kinds` fails.
@@ -57,6 +63,7 @@ def capture(live: LiveCluster, policy: Policy, progress: Callable[[int], None]) 
         missing.append(f"custom resources: {refusal}: workloads of other kinds are not checked")
     except ClusterError as error:
         raise unreachable_error(live.source, error) from error
+    resources += (*more,)
 
     def keep(raw: Raw, type_meta: TypeMeta) -> bytes:
         return project(raw, type_meta, policy.workloads)
@@ -105,6 +112,6 @@ def take_file(file: str, policy: Policy) -> CapturedSnapshot:
         raise SnapshotError(file, error.strerror or "cannot be read") from error
     except ValueError as error:
         raise SnapshotError(file, str(error)) from error
-    header = header or Header(missing=absent(kinds))
+    header = header or header_of_list(kinds)
     missing = tuple(f"{resource}: {why}" for resource, why in header.missing.items())
     return CapturedSnapshot(source=file, header=header, objects=tuple(objects), kinds=kinds, missing=missing)

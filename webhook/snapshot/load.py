@@ -15,7 +15,7 @@ from typing import ClassVar
 from msgspec import Raw, Struct, structs
 
 from webhook.cluster.live import left_out_line
-from webhook.cluster.resources import BUILT_IN_RESOURCES
+from webhook.cluster.resources import BUDGETS, BUILT_IN_RESOURCES
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.decoders import decoder_of
@@ -88,12 +88,13 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()
 
 
-_NAMES = tuple(resource.name for resource in BUILT_IN_RESOURCES)
+_RESOURCES = {resource.name: resource.kind for resource in (*BUILT_IN_RESOURCES, BUDGETS)}
 # Resources that older versions did not capture.
 _LATER = frozenset(
     {
         *("limitranges", "priorityclasses", "runtimeclasses"),
         *("csidrivers", "csistoragecapacities", "volumeattachments", "spreadgroups"),
+        BUDGETS.name,
     }
 )
 
@@ -118,8 +119,8 @@ class Header(Struct, frozen=True, rename="camel"):
     @property
     def lacks(self) -> Mapping[str, str]:
         """The resources missing from the file, each with the reason."""
-        later = _LATER if self.resources is None else {*_NAMES} - {*self.resources}
-        return {**{name: "not in this snapshot" for name in _NAMES if name in later}, **self.missing}
+        later = _LATER if self.resources is None else _RESOURCES.keys() - {*self.resources}
+        return {**{name: "not in this snapshot" for name in _RESOURCES if name in later}, **self.missing}
 
 
 class _List(Struct, frozen=True, rename="camel"):
@@ -172,7 +173,7 @@ def read_snapshot(
             kept.append(item)
         if value is not None and (why := index.apply("ADDED", value)):
             refused.append(f"{name}:{item.line}: note: {left_out_line(kind, value, why)}")
-    for resource, why in (absent(kinds) if header is None else header.lacks).items():
+    for resource, why in (header or header_of_list(kinds)).lacks.items():
         index.mark_missing(resource, why)
     taken_at = None if header is None else header.taken_at
     return Snapshot(
@@ -193,9 +194,10 @@ def read_header(line: bytes) -> Header | None:
         return None
 
 
-def absent(kinds: Collection[str]) -> Mapping[str, str]:
-    """Return the resources missing from a file of these kinds without a header, each with the reason to print."""
-    return {resource.name: "none in the file" for resource in BUILT_IN_RESOURCES if resource.kind not in kinds}
+def header_of_list(kinds: Collection[str]) -> Header:
+    """Return a header for a file without one. A resource without an object of its kind counts as missing."""
+    missing = {name: "none in the file" for name, kind in _RESOURCES.items() if kind not in kinds}
+    return Header(missing=missing, resources=tuple(_RESOURCES))
 
 
 def read_items(stream: io.BufferedReader, name: str, limits: _Limits = _LIMITS) -> Iterator[Item]:

@@ -26,14 +26,17 @@ from webhook.core.api.types import TypeMeta, Volume
 from webhook.core.api.well_known import DELETION_COST_ANNOTATION
 from webhook.core.decoders import decoder_of
 from webhook.core.index import readers
+from webhook.core.pods_to_remove.disruption_budget import DisruptionBudget
 from webhook.core.pods_to_remove.running_pod import RemovalFields
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kind_fields import fields_read
-from webhook.core.workloads.kinds import POD, group_kind
+from webhook.core.workloads.kinds import POD, GroupKind, group_kind
 from webhook.manifests.reading.go_yaml import Json
 
 # Fields for watches only.
 _NOT_COPIED = frozenset({"resourceVersion", "finalizers"})
+# Types that decide about the removal of pods. The index has none of their fields.
+_REMOVAL: Mapping[GroupKind, type] = {POD: RemovalFields, ("policy", "PodDisruptionBudget"): DisruptionBudget}
 
 
 class CopiedShape(Struct, frozen=True, kw_only=True):
@@ -81,8 +84,9 @@ def _shape_of(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> C
     read = readers.decoded_type(type_meta)
     shape = _typed(type_info(decoder_of(read).type)) if read is not None else None
     read_fields = [*fields_read(type_meta, embedded)]
-    if group_kind(type_meta.api_version or "", type_meta.kind or "") == POD:
-        read_fields.append(("", RemovalFields))
+    removal = _REMOVAL.get(group_kind(type_meta.api_version or "", type_meta.kind or ""))
+    if removal is not None:
+        read_fields.append(("", removal))
     for path, type_ in read_fields:
         shape = _either(shape, _at(path, _typed(type_info(decoder_of(type_).type))))
     return shape or CopiedShape()

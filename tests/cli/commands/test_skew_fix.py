@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -10,11 +11,12 @@ from cli.snapshots import snapshot
 from cluster.api import FakeApi
 from manifest import workload
 
+from webhook.cluster.resources import BUILT_IN_RESOURCES
+
 ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
 UNEVEN = "a: a0=2 a1=2 | b: b0=1 | c: c0"
-NO_BUDGETS = (
-    "snapshot snapshot.jsonl: note: poddisruptionbudgets: none in the snapshot: the API server may refuse an eviction\n"
-)
+NO_BUDGETS = "poddisruptionbudgets: {}: the API server may refuse an eviction\n"
+KEPT = "PodDisruptionBudgets do not allow the evictions now"
 IGNORED = "above maxSkew: --fix repairs hard constraints only, because the scheduler may ignore others\n"
 
 PAGE = """\
@@ -103,15 +105,19 @@ def test_a_soft_constraint_next_to_a_hard_one(ask):
 
 
 def test_unknown_budgets_are_named_where_a_pod_is_evicted(ask):
-    assert ask(UNEVEN, objects=[web(ZONE)])[2] == NO_BUDGETS
-    assert ask(UNEVEN, objects=[web(ZONE), budget(1)])[2] == ""
-    assert ask(UNEVEN, objects=[web(ZONE, replicas=6)])[2] == ""
+    missing = {"missing": {"poddisruptionbudgets": "403 Forbidden"}}
+    old, source = {"resources": [each.name for each in BUILT_IN_RESOURCES]}, "snapshot snapshot.jsonl: note: "
+    for more, why in ((missing, "403 Forbidden"), (old, "not in this snapshot"), ({}, "not in this snapshot")):
+        header = {"kind": "Snapshot", **more}
+        assert ask(UNEVEN, objects=[web(ZONE), header])[2] == source + NO_BUDGETS.format(why)
+        assert ask(UNEVEN, objects=[web(ZONE, replicas=6), header])[2] == ""
+    assert ask(UNEVEN, objects=[web(ZONE)])[2] == ""
 
 
 @pytest.mark.parametrize(
     ("objects", "reason"),
     [
-        ([web(ZONE), budget(0)], "PodDisruptionBudgets do not allow the evictions now"),
+        ([web(ZONE), budget(0)], KEPT),
         (
             [web(ZONE, replicas=6)],
             "its running pods differ from its replicas: wait, or see evenspread explain --pending",
@@ -150,8 +156,7 @@ def test_the_json(ask, allowed):
     jsonschema.validate(found, {**schema, "$ref": "#/$defs/skewFix"})
     fix = found["fix"]
     if not allowed:
-        message = "PodDisruptionBudgets do not allow the evictions now"
-        assert fix == {"evictions": [], "fewest": False, "reason": "budgets", "message": message}
+        assert fix == {"evictions": [], "fewest": False, "reason": "budgets", "message": KEPT}
         return
     commands = [command for step in fix["evictions"] for command in step["commands"]]
     assert " &&\n".join(commands) in PAGE
@@ -188,11 +193,46 @@ def test_a_live_cluster_and_its_options(run, tmp_path):
         assert f"kubectl create --kubeconfig {shlex.quote(str(kubeconfig))} --raw " in out
         live(api, allowed=0)
         _, out, _ = run("skew", "-A", "--fix", "--kubeconfig", kubeconfig)
-        assert out.endswith(": PodDisruptionBudgets do not allow the evictions now\n")
+        assert out.endswith(f": {KEPT}\n")
         api.forbidden.add("poddisruptionbudgets")
         _, out, err = run("skew", "-A", "--fix", "--kubeconfig", kubeconfig)
-        assert ": poddisruptionbudgets: 403 Forbidden: the API server may refuse an eviction\n" in err
+        assert f": note: {NO_BUDGETS.format('403 Forbidden')}" in err
         assert "kubectl create " in out
+
+
+@pytest.mark.parametrize("options", [pytest.param([], id="with names"), pytest.param(["--anonymise"], id="without")])
+@pytest.mark.parametrize(
+    ("allowed", "app", "kept"),
+    [
+        pytest.param(0, "web", True, id="no eviction is allowed"),
+        pytest.param(1, "web", False, id="an eviction is allowed"),
+        pytest.param(0, "other", False, id="the budget selects other pods"),
+    ],
+)
+def test_a_snapshot_has_the_budgets(run, allowed, app, kept, options):
+    with FakeApi() as api:
+        live(api, allowed=allowed)
+        made = budget(allowed, spec={"selector": {"matchLabels": {"app": app}}, "maxUnavailable": 1})
+        api.put("poddisruptionbudgets", "web", "shop", spec=made["spec"], status=made["status"])
+        code, _, err = run("snapshot", "-o", "taken.jsonl", *options, "--kubeconfig", api.kubeconfig(Path.cwd()))
+        assert (code, "poddisruptionbudgets" in err) == (0, False)
+    (line,) = [line for line in Path("taken.jsonl").read_text().splitlines() if "PodDisruptionBudget" in line]
+    assert ("maxUnavailable" in line, "shop" in line) == (False, not options)
+    assert run("snapshot", "-o", "converted.jsonl", "--snapshot", "taken.jsonl")[0] == 0
+    for file in ("taken.jsonl", "converted.jsonl"):
+        _, out, err = run("skew", "-A", "--fix", "--snapshot", file)
+        assert (out.endswith(f": {KEPT}\n"), "kubectl create " in out, err) == (kept, not kept, "")
+
+
+def test_a_snapshot_without_permission_for_budgets(run):
+    with FakeApi() as api:
+        live(api, allowed=0)
+        api.forbidden.add("poddisruptionbudgets")
+        code, _, err = run("snapshot", "-o", "taken.jsonl", "--kubeconfig", api.kubeconfig(Path.cwd()))
+        line = "note: poddisruptionbudgets: 403 Forbidden: skew --fix cannot respect them\n"
+        assert (code, line in err) == (0, True)
+    _, out, err = run("skew", "-A", "--fix", "--snapshot", "taken.jsonl")
+    assert ("kubectl create " in out, err.endswith(NO_BUDGETS.format("403 Forbidden"))) == (True, True)
 
 
 def test_a_budget_that_cannot_be_read_is_named(ask):

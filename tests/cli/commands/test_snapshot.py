@@ -13,6 +13,7 @@ from cluster.api import NOT_INSTALLED, FakeApi, cut, refuse
 
 from webhook.cluster.resources import watched
 from webhook.core.policy.policy import Policy
+from webhook.snapshot.open_file import load_snapshot
 
 CLUSTER = Path(__file__).parents[3] / "webhook" / "example" / "cluster.jsonl"
 OBJECTS = [json.loads(line) for line in CLUSTER.read_text().splitlines()][1:]
@@ -200,6 +201,14 @@ class TestAFileAsTheCluster:
         assert code == 0
         assert "pods.json: note: nodes: none in the file\n" in err
         assert json.loads(out.partition("\n")[0])["missing"]["nodes"] == "none in the file"
+
+    def test_a_list_has_what_older_snapshots_lack(self, run):
+        limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small", "namespace": "shop"}}
+        Path("list.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [limits]}))
+        assert run("snapshot", "-o", "taken.jsonl", "--snapshot", "list.json")[0] == 0
+        index = load_snapshot("taken.jsonl").index
+        assert index.lacks("limitranges") == ""
+        assert index.lacks("poddisruptionbudgets") == "poddisruptionbudgets: none in the file"
 
     @pytest.mark.parametrize(
         ("content", "said"),

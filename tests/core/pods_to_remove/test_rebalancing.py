@@ -10,8 +10,9 @@ from manifest import PLAIN, RECENT, workload
 from webhook.core.api.types import TypeMeta
 from webhook.core.context import Context
 from webhook.core.pods_to_create.next_pod import PodSource, next_pod_of
+from webhook.core.pods_to_remove.disruption_budget import DisruptionBudget
 from webhook.core.pods_to_remove.eviction_search import NoPlan
-from webhook.core.pods_to_remove.rebalancing import DisruptionBudget, repair_plan
+from webhook.core.pods_to_remove.rebalancing import repair_plan
 from webhook.core.workloads.reading import read_exactly, read_workload
 from webhook.core.workloads.workload import selector_of
 

@@ -21,7 +21,7 @@ from webhook.core.workloads.reading import read_meta
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest
-from webhook.snapshot.load import Header, absent, read_header
+from webhook.snapshot.load import Header, header_of_list, read_header
 
 _NAMESPACE = ("v1", "Namespace")
 
@@ -52,7 +52,7 @@ def examine_cluster(
         raise no_namespace("the input", frame.namespace, namespaces)
     header = _stated_header(files)
     index.taken_at = stated_moment(files)
-    for resource, why in (absent(kinds) if header is None else header.lacks).items():
+    for resource, why in (header or header_of_list(kinds)).lacks.items():
         index.mark_missing(resource, why)
     frame = structs.replace(frame, index=index)
     within, chosen = scan_context(frame.context(frame.namespace)), Representatives(here, frame.policy.workloads)

@@ -19,6 +19,7 @@ from webhook.cli.live_cluster import ClusterSelection, open_cluster, reading
 from webhook.cli.options import cluster_options, policy_option
 from webhook.cli.output.long_runs import Progress, collect_rarely
 from webhook.cli.output.terminal import print_message
+from webhook.cluster.resources import BUDGETS
 from webhook.core.policy.policy import Policy
 from webhook.core.text import plural
 from webhook.snapshot.capture import CapturedSnapshot, capture, take_file, without_names
@@ -86,7 +87,7 @@ def _taken(selection: ClusterSelection, policy: Policy, progress: Progress) -> C
     """
     if not selection.snapshot:
         with reading():
-            return capture(open_cluster(selection), policy, progress)
+            return capture(open_cluster(selection), policy, progress, (BUDGETS,))
     try:
         return take_file(selection.snapshot, policy)
     except SnapshotError as error:

@@ -4,48 +4,17 @@ from collections import Counter
 from collections.abc import Sequence
 
 from webhook.core.api.selectors import Selector, valid_selector
-from webhook.core.api.types import ApiType, Int32, LabelSelector
 from webhook.core.api.well_known import CONTROLLER_REVISION_HASH, POD_TEMPLATE_HASH
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.placement_verdict import Effort
 from webhook.core.pods_to_create.next_pod import NextPod
+from webhook.core.pods_to_remove.disruption_budget import DisruptionBudget
 from webhook.core.pods_to_remove.eviction_search import NoPlan, RepairPlan, plan_evictions
 from webhook.core.workloads.labels_at_creation import is_placeholder
 from webhook.core.workloads.workload import Workload
 
 _EFFORT = Effort(states=4_000)  # A few seconds in the worst case.
 _REVISIONS = (POD_TEMPLATE_HASH, CONTROLLER_REVISION_HASH)
-
-
-class _BudgetMeta(ApiType, frozen=True):
-    namespace: str = ""
-    generation: int = 0
-
-
-class _BudgetSpec(ApiType, frozen=True):
-    selector: LabelSelector | None = None
-
-
-class _BudgetStatus(ApiType, frozen=True):
-    disruptions_allowed: Int32 = 0
-    observed_generation: int = 0
-
-
-class DisruptionBudget(ApiType, frozen=True):
-    """A PodDisruptionBudget of policy/v1.
-
-    Source: k8s.io/api policy/v1/types.go.
-    """
-
-    metadata: _BudgetMeta = _BudgetMeta()
-    spec: _BudgetSpec = _BudgetSpec()
-    status: _BudgetStatus = _BudgetStatus()
-
-    @property
-    def allows(self) -> bool:
-        """Whether the API server evicts a ready pod now. Source: pod/storage/eviction.go ``checkAndDecrement``."""
-        is_current = self.status.observed_generation >= self.metadata.generation
-        return is_current and self.status.disruptions_allowed > 0
 
 
 def repair_plan(

@@ -19,17 +19,15 @@ from webhook.cli.output.layout import table_lines
 from webhook.cli.output.terminal import print_message
 from webhook.cluster.listing import list_objects
 from webhook.cluster.live import undecodable_line
-from webhook.cluster.resources import Resource
+from webhook.cluster.resources import BUDGETS
 from webhook.core.decoders import decoder_of
+from webhook.core.pods_to_remove.disruption_budget import DisruptionBudget
 from webhook.core.pods_to_remove.eviction_search import Eviction, RepairPlan
-from webhook.core.pods_to_remove.rebalancing import DisruptionBudget, repair_plan
+from webhook.core.pods_to_remove.rebalancing import repair_plan
 from webhook.core.scan.actual_skew import skews_of_templates
 from webhook.core.text import listed, one_line, plural, segment_of
 from webhook.snapshot.load import Item
 
-_BUDGETS = Resource(
-    kind="PodDisruptionBudget", name="poddisruptionbudgets", api_versions=("policy/v1",), required=False
-)
 _BUDGET = decoder_of(DisruptionBudget)
 _LONGEST_WAIT = "10m"  # longer than the grace period of most pods, and the pull of an image
 _MOST_DOMAINS = 3  # named of a step in the table
@@ -55,7 +53,7 @@ class Repair(Struct, frozen=True, kw_only=True):
 
 def is_budget(item: Item) -> bool:
     """Whether the object is a PodDisruptionBudget."""
-    return item.of.kind == _BUDGETS.kind and item.of.api_version in _BUDGETS.api_versions
+    return item.of.kind == BUDGETS.kind and item.of.api_version in BUDGETS.api_versions
 
 
 def repairs(cluster: ScannedCluster) -> list[Repair]:
@@ -76,18 +74,18 @@ def repairs(cluster: ScannedCluster) -> list[Repair]:
             plan = repair_plan(next_pod, own, budgets) if hard else None
             found.append(Repair(named=scanned.named, hard=hard, soft=soft, pods=sum(running.values()), plan=plan))
     if unknown and any(repair.plan is not None and repair.plan.evictions for repair in found):
-        print_message(f"{known.source}: note: {_BUDGETS.name}: {unknown}: the API server may refuse an eviction")
+        print_message(f"{known.source}: note: {unknown}: the API server may refuse an eviction")
     return found
 
 
 def _budgets(known: ClusterSource) -> tuple[Sequence[DisruptionBudget], str]:
     """Read the PodDisruptionBudgets, and why they are unknown."""
-    unknown = "" if any(map(is_budget, known.kept)) else "none in the snapshot"
+    unknown = known.index.lacks(BUDGETS.name)
     budgets = [_read_budget(item.raw, known.source) for item in known.kept if is_budget(item)]
     if known.server is not None:
         with reading():
-            listing = list_objects(known.server, _BUDGETS, lambda raw, _: _read_budget(raw, known.source))
-        unknown, budgets = listing.refused, [*listing.values]
+            listing = list_objects(known.server, BUDGETS, lambda raw, _: _read_budget(raw, known.source))
+        unknown, budgets = listing.refused and f"{BUDGETS.name}: {listing.refused}", [*listing.values]
     return [budget for budget in budgets if budget is not None], unknown
 
 
@@ -95,7 +93,7 @@ def _read_budget(raw: Raw, source: str) -> DisruptionBudget | None:
     try:
         return _BUDGET.decode(raw)
     except (msgspec.DecodeError, RecursionError) as error:
-        print_message(f"{source}: note: {undecodable_line(_BUDGETS.kind, raw, str(error))}")
+        print_message(f"{source}: note: {undecodable_line(BUDGETS.kind, raw, str(error))}")
         return None
 
 
