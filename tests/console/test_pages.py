@@ -233,6 +233,12 @@ def test_what_a_constraint_means(browse, constraint, meaning):
             id="inactive",
         ),
         pytest.param(
+            (3, "waiting"),
+            True,
+            "Skew up to 3 above maxSkew Not guarded yet, because of the controller's limit of writes per minute.",
+            id="waiting",
+        ),
+        pytest.param(
             (1, "guarded"),
             True,
             "Skew up to 1 within maxSkew Guarded. The ReplicaSet controller removes pods of the fullest domains first.",

@@ -1,6 +1,7 @@
 """The scale-in guard beside the fake API server: only the annotation is written, and nothing stays after an opt-out."""
 
 import contextlib
+import itertools
 
 import pytest
 from cluster.api import refuse
@@ -203,17 +204,31 @@ def test_the_report_has_the_reason_of_an_inactive_guard(api, tmp_path, monkeypat
         assert inactive(api) == ([reason] if reason else [])
 
 
-def test_a_report_waits_for_a_guard_without_budget(api, tmp_path):
+def test_a_report_waits_up_to_a_minute_for_a_guard_without_budget(api, tmp_path):
     for name in ("busy", "web"):
         add(api, NINE, name)
     for rate in (COST_RATES[0], Rate(a_minute=0, burst=0)):
         with guarding(api, tmp_path, reports=True) as replica:
             limit(replica, rate, rate)
             replica.scans()
-            settle(replica)
-            replica.scans()
+            settle(replica, 5)
             assert scale_ins(api) == []
         api.objects["pods"]["shop", "busy-0"]["metadata"].pop("annotations", None)  # work for the next leader
+
+
+def test_a_report_names_a_wait_of_a_minute_for_the_budget(api, tmp_path):
+    for name in ("one", "two"):
+        add(api, NINE, name)
+    reports, one_a_turn = [], Rate(a_minute=6, burst=1)
+    with guarding(api, tmp_path, reports=True) as replica:
+        limit(replica, one_a_turn, one_a_turn)
+        replica.scans()
+        for _ in range(20):
+            settle(replica, 1)
+            reports.append(scale_ins(api))
+    waiting = ("spread-scale-in", "3", "waiting")
+    assert [entries for entries, _ in itertools.groupby(reports)] == [[], [waiting] * 2, [waiting], []]
+    assert reports.index([waiting] * 2) >= 5  # turns of 10 seconds
 
 
 def test_an_unchanged_workload_is_not_written_again(api, replica):

@@ -120,6 +120,13 @@ class TestReport:
                 id="unguarded",
             ),
             pytest.param(
+                3,
+                "waiting",
+                "a scale-in can leave skew 3, above maxSkew; not guarded yet, because of the controller's limit of "
+                "writes per minute",
+                id="waiting",
+            ),
+            pytest.param(
                 2,
                 "guarded",
                 "a scale-in can leave skew 2, above maxSkew; the guard found no better order of removal",

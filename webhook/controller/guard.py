@@ -51,6 +51,7 @@ from webhook.report.scanned import guard_notice
 _MOST_PODS = 500
 _PLAN_SECONDS = 3.0  # for an order of removal: 500 pods on 500 hosts take a second
 _TURN_SECONDS = 1.0  # then the scan continues
+_PATIENCE_SECONDS = 60.0  # for the limit of writes, before a report has it
 _AGAIN_SECONDS = 5.0  # until the next attempt after a conflict or the limit of writes
 _WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 2.0, 60.0  # after failures
 _CONFLICT = 409
@@ -106,7 +107,7 @@ class ScaleInGuard:
 
     def forget(self) -> None:
         """Forget all workloads. Another replica may have led meanwhile."""
-        self._due: dict[ObjectKey, tuple[ObjectJson, ScaleInState | None]] = {}
+        self._due: dict[ObjectKey, tuple[ObjectJson, ScaleInState | None, float]] = {}  # with the time of the scan
         self.states: dict[ObjectKey, ScaleInState] = {}
         self._changed: set[ObjectKey] = set()
         self.begin()
@@ -126,7 +127,7 @@ class ScaleInGuard:
             return
         key, state = key_of_object(raw), scanned.scale_in
         if self.enabled:
-            self._due[key] = raw, state
+            self._due[key] = raw, state, self._due[key][2] if key in self._due else self._clock()
         if state is None:
             self.states.pop(key, None)
         elif not (self.enabled and state.guard is GuardState.REQUESTED):
@@ -150,10 +151,12 @@ class ScaleInGuard:
         until = time.monotonic() + _TURN_SECONDS
         try:
             within = cluster_context(policy, feed, self._clock())
-            for key, (raw, state) in [*self._due.items()]:
+            for key, (raw, state, _) in [*self._due.items()]:
                 if not self._may_write() or time.monotonic() >= until:
                     break
                 if not self._allowance.allows(key.namespace):
+                    if key not in self.states:
+                        self._note_waiting(key)
                     continue
                 self._due[key] = self._due.pop(key)  # behind the others, whatever happens
                 if self._reconcile(key, raw, state, within, feed):
@@ -220,6 +223,8 @@ class ScaleInGuard:
             cost = costs.get(pod.name)
             is_current = cost is None or pod.active is None or cost == pod.active.deletion_cost
             if not is_current and not self._put(pod, cost):
+                if not self._allowance.allows(key.namespace):
+                    self._note_waiting(key)
                 return False
         guarded = ScaleInState(worst_skew=plan.worst_skew, above=plan.above, guard=GuardState.GUARDED)
         self._note(key, replace(unguarded, inactive=_REFUSED) if self.writes["refused"] > refused else guarded)
@@ -229,6 +234,13 @@ class ScaleInGuard:
         if self.states.get(key) != state:
             self.states[key] = state
             self._changed.add(key)
+
+    def _note_waiting(self, key: ObjectKey) -> None:
+        """Report a workload that has waited for a minute. A new leader's short waits change no report."""
+        _, state, since = self._due[key]
+        if state is None or state.guard is not GuardState.REQUESTED or self._clock() - since < _PATIENCE_SECONDS:
+            return
+        self._note(key, replace(state, guard=GuardState.WAITING))
 
     def _note_failure(self, key: ObjectKey, state: ScaleInState | None) -> None:
         if state is not None and key not in self.states:

@@ -41,6 +41,7 @@ _OTHER_WRITER = f"another program writes {DELETION_COST_ANNOTATION} of the pods"
 _SCALE_IN_NOTES = {
     GuardState.REPORT: "",
     GuardState.REQUESTED: "; the guard is requested, but not known to be active",
+    GuardState.WAITING: "; not guarded yet, because of the controller's limit of writes per minute",
     GuardState.GUARDED: "; the guard found no better order of removal",
     GuardState.STOPPED: f"; not guarded, because {_OTHER_WRITER}",
 }

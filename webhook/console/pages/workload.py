@@ -57,6 +57,7 @@ _CAUSES = {
 _GUARD_TEXTS = {
     GuardState.REPORT: "Not guarded. The ReplicaSet controller ignores constraints when it removes pods.",
     GuardState.REQUESTED: "Not guarded now, for example because of a rollout. The policy asks for the guard.",
+    GuardState.WAITING: "Not guarded yet, because of the controller's limit of writes per minute.",
     GuardState.GUARDED: "Guarded. The ReplicaSet controller removes pods of the fullest domains first.",
     GuardState.STOPPED: f"Not guarded, because another program writes the annotation {DELETION_COST_ANNOTATION}.",
 }

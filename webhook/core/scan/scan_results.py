@@ -211,6 +211,7 @@ class GuardState(StrEnum):
 
     REPORT = "report"  # the policy asks for the worst skew only
     REQUESTED = "requested"  # the policy asks for the guard. Only the controller knows whether it is active.
+    WAITING = "waiting"  # for the controller's limit of writes per minute
     GUARDED = "guarded"
     STOPPED = "stopped"  # another program writes deletion costs
 
