@@ -52,7 +52,7 @@ _COUNTERS = {
     ),
     "injections_skipped": ("Pods sent to /mutate that got no patch, by reason.", "reason"),
     "costly_reviews": (
-        "Objects that are costly to check: judged, too-costly (time ran out), busy or crowded (no free process).",
+        "Costly objects: judged, too-costly (no time), busy or crowded (others of the same or another namespace).",
         "outcome",
     ),
     "admission_refusals": (

@@ -108,7 +108,7 @@ A rule on `deny` denies these objects, unless you set `tooLarge: allow`:
 | 65,536 JSON values | evenspread does not read the object |
 | 7 MiB with the old object, or less if long reviews leave no memory or time | evenspread does not read the review |
 
-`tooLarge` also decides if a bug of evenspread makes a rule on `deny` fail.
+If a rule on `deny` fails because of a bug in evenspread, `tooLarge` also decides about the object.
 
 ## Process settings
 

@@ -223,7 +223,8 @@ def test_what_a_constraint_means(browse, constraint, meaning):
         pytest.param(
             (3, "requested"),
             False,
-            "Skew up to 3 above maxSkew The policy asks for the guard. Only the controller knows whether it is active.",
+            "Skew up to 3 above maxSkew The policy turns the scale-in guard on."
+            " The workload's report says whether it is active.",
             id="of a file",
         ),
         pytest.param(

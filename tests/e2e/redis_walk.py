@@ -174,9 +174,9 @@ def grown(terminal: Terminal, cluster: Cluster) -> None:
 def grown_again(terminal: Terminal, cluster: Cluster) -> None:
     terminal.begin(CHANGES)
     terminal.say(
-        "## Grow to ten shards\n\nTwenty pods need more than one pod on some of the twelve nodes, so the"
-        " templates change. All five running shards restart at the same time, each pod by pod. If your database"
-        " cannot bear this, apply the shards one by one."
+        "## Grow to ten shards\n\nThe templates allow one pod on a node. Twenty pods need more on some of the"
+        " twelve nodes, so the templates change. All five running shards restart at the same time, each pod by pod."
+        " If your database cannot bear this, apply the shards one by one."
     )
     terminal.type(
         resized(20, 6, 9),

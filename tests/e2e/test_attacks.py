@@ -49,7 +49,10 @@ LIMIT = 512  # MiB, of the chart
 MOST_KEPT = 80  # MiB: what allocators keep; docs/reliability.md says of what
 KEPT = 25  # idle connections, by an API server
 SETTLED = 30  # seconds until all of it is given back
-COLUMNS = ["attack", "policy", "came of it", "calls", "p50", "slowest", "beside", "allowed", "failed", "got in", "MiB", "after"]
+COLUMNS = [
+    *("attack", "policy", "came of it", "calls", "p50", "slowest", "beside"),
+    *("allowed", "failed", "got in", "MiB", "after"),
+]
 
 
 class Town(NamedTuple):

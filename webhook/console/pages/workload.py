@@ -61,7 +61,7 @@ _GUARD_TEXTS = {
     GuardState.GUARDED: "Guarded. The ReplicaSet controller removes pods of the fullest domains first.",
     GuardState.STOPPED: f"Not guarded, because another program writes the annotation {DELETION_COST_ANNOTATION}.",
 }
-_GUARD_UNKNOWN = "The policy asks for the guard. Only the controller knows whether it is active."
+_GUARD_UNKNOWN = "The policy turns the scale-in guard on. The workload's report says whether it is active."
 
 
 class DomainRow(Struct, frozen=True):

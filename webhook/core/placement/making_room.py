@@ -237,7 +237,7 @@ def _fewest(helps: Callable[[int], bool], fewer: int, enough: int) -> None:
     """Find the lowest successful number between two numbers, by bisection.
 
     ``fewer`` must fail and ``enough`` must succeed. ``helps`` tests a number, and stores the result of each success.
-    The last call is for the lowest number.
+    At the end the stored result is that of the lowest number, if necessary after one more call.
     """
     last = enough
     while enough - fewer > 1:

@@ -142,7 +142,7 @@ class GameNodes:
         return tuple(pods.get(slot, 0) for pods in self.leaving)
 
     def key(self, column: Column) -> int:
-        """Return the number of a topology key in the game. Add the key if it is new."""
+        """Return the index of a topology key, given as its column of node labels. A new key gets the next index."""
         return _noted(self.columns, column)
 
     def spread(self, counting: SpreadCounts) -> int:

@@ -227,10 +227,10 @@ def _evaluated(given: ReadObject, context: Context) -> Evaluation | None:
 
 
 def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Context) -> bool:
-    """Whether rules unevaluated for the old object excuse findings of the new object.
+    """Whether a finding of an update only warns because its rule was not evaluated for the old object.
 
-    To excuse a finding is to lower its denial to a warning. True if neither object is costly, or if the policy allows
-    too large objects. Otherwise an author could use up the time with other requests, and then update a costly object.
+    True if neither object is costly, or if the policy admits objects that are too large. False in all other cases: an
+    author could use up the time with other requests, and then add a fault to a costly object.
     """
     ended = any(each.reason.kind is Missing.TOO_COSTLY for each in old.not_evaluated)
     costly = ended or cost_and_limit(before, here)[0] or cost_and_limit(given, here)[0]

@@ -162,10 +162,10 @@ def is_costly(workload: Workload, nodes: int) -> bool:
 
 
 def weigh(workload: Workload, nodes: int, *, grouped: bool = False) -> tuple[bool, Reason | None]:
-    """Return whether the evaluation of an object would delay other reviews too much.
+    """Return whether an object is too costly, and which limit its constraints exceed.
 
-    Also return the exceeded limit of `exceeded_constraint_limit`, or None. For an object above this limit, the first
-    value is False.
+    The evaluation of a costly object would delay other reviews. The limit is the result of
+    `exceeded_constraint_limit`, or None. An object above it is not evaluated, so it is not costly.
 
     Args:
         workload: The object.

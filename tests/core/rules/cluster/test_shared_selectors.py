@@ -454,7 +454,7 @@ def carts(*where):
         pytest.param(
             [deployed("cart"), CURRENT],
             [HARD, PER_HOST],
-            f"the next pod would fit on other nodes {WITHOUT}",
+            f"{WITHOUT}, the next pod would fit on other nodes",
             id="a new revision has one node, and the present one none",
         ),
         pytest.param(

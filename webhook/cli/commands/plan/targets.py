@@ -260,6 +260,6 @@ def _member(source: ReplicatedSource, group: Group, within: Context) -> GroupMem
 
 
 def foreign_name(name: str) -> str:
-    """Return the message about a workload outside the group with the name of a shard."""
+    """Return the error message: a workload that is not in the group already has a shard's name."""
     name = one_line(name, _MAX_NAME)
     return f"workload {name} exists but is not a shard of the group, so -o manifest skips the shard of this name"

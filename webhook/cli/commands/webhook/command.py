@@ -124,7 +124,7 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
 @option(
     "--leave-warnings-to-policies",
     is_flag=True,
-    help="Only deny, if an admission policy has the whole rule. Use it with --admission-policies of the controller.",
+    help="Do not warn for rules that an admission policy has whole. Use with the controller's --admission-policies.",
 )
 @click.option(
     "--example",

@@ -1,4 +1,4 @@
-"""The table of nodes by slot, with their free resources."""
+"""The table of nodes and their free resources. A node's slot is its index in the lists of the table."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -304,7 +304,7 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
         return ""
     over = f"without the pods of workloads that have no {placed.short_name} constraint"
     if len(found) > 1:
-        return f"the next pod would fit on other nodes {over}"
+        return f"{over}, the next pod would fit on other nodes"
     return f"the next pod fits on {plural(numbers[0], 'node')}, but on {numbers[1]} {over}"
 
 

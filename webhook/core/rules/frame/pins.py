@@ -1,10 +1,11 @@
 """The effect of a pod template's node selector and affinity on a constraint.
 
-The rules need no cluster.
+These rules read only the template, not the cluster.
 
     n values of the topology key are allowed        n < minDomains: global minimum 0, at most n * maxSkew pods
                                                     n = 1: there is nothing to balance
-    all pods must share a domain                    n = 1 if the key has no other domain, else at most maxSkew pods
+    all pods must share a domain                    the only domain: as for n = 1. Otherwise the other domains stay
+                                                    empty, so at most maxSkew pods
     no two pods may share a domain                  no domain ever has more than one of these pods
 
 If the nodes are known, the placement rules check the nodes instead.
