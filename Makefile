@@ -120,7 +120,7 @@ e2e-scan: $(READY)
 # Beside the rest: it installs and changes the release while somebody writes, and waits for pods most of the time.
 NO_LOSS := tests/e2e/test_no_loss.py
 e2e-no-loss: $(READY)
-	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(NO_LOSS) -q --durations 5
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(NO_LOSS) $(TWICE) -q --durations 5
 
 # A single test of these may take hours, so none is ended after ten minutes.
 LONG := --override-ini faulthandler_timeout=0

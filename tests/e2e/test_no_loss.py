@@ -47,6 +47,7 @@ DEFAULTS = (
 )
 # Long enough for some twenty writes of each kind beside other work on two cores.
 AFTER_SECONDS = 1.5
+TOO_FEW = 10  # writes show nothing. A busy machine needs longer for more
 
 
 class Step(NamedTuple):
@@ -179,6 +180,7 @@ class Cluster:
             self._type(step.command)
             returned = time.monotonic()
             time.sleep(AFTER_SECONDS)
+            eventually(lambda: len(self._writes) > first + TOO_FEW, 60)  # noqa: B023 called at once
             last = time.monotonic()
             made = [each for each in self._writes[first:] if each.ended <= last]
             counted = (injected and step.keeps and step.injects, step.injects)
@@ -187,7 +189,7 @@ class Cluster:
             self.rows.append(Row(step.name, len(made), returned - began, refused, len(lost)))
             print(f"  {self.rows[-1].step}: {len(made)} writes, {returned - began:.1f} s,", end=" ")  # with -s
             print(f"{len(refused)} refused, {len(lost)} without defaults", *refused[:1], flush=True)
-            assert len(made) > 10
+            assert len(made) > TOO_FEW
             injected = step.injects
 
     def _type(self, command: str) -> None:
