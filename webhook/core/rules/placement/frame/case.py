@@ -153,8 +153,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
     def ceilings(self) -> Iterator[tuple[ConstraintCapacity, tuple[Placed, Placed], int]]:
         """Yield each pair of a zone and a hostname constraint that together admit fewer pods than each alone.
 
-        Each item has the zone constraint's capacity, the two
-        constraints, and the most pods under both.
+        Each item has the zone constraint's capacity, the two constraints, and the most pods under both.
         """
         for zones, zone in self.subject.while_time_is_left(zip(self.capacities, self.placed, strict=True)):
             for hosts, host in zip(self.capacities, self.placed, strict=True):
