@@ -49,7 +49,7 @@ _NOT_A_CONTROLLERS = "must be what a controller writes: a whole pod template wit
 
 
 def is_revision(request: AdmissionRequest) -> bool:
-    return group_kind(request.api_version, request.kind) == _REVISION
+    return request.group_kind == _REVISION
 
 
 def as_stateful_set(

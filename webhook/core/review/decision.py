@@ -12,6 +12,7 @@ from webhook.core.index.owners import Awaited
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import NotEvaluated
 from webhook.core.rules.placement.pod_fits import Feasibility
+from webhook.core.workloads.kinds import GroupKind
 from webhook.core.workloads.workload import Workload
 
 
@@ -42,6 +43,10 @@ class AdmissionRequest(Struct, frozen=True, kw_only=True):
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return self.group, self.kind
 
     @property
     def stated(self) -> TypeMeta:

@@ -26,7 +26,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.rules.object_cost import exceeded_constraint_limit, exceeded_template_limit
 from webhook.core.text import one_line
-from webhook.core.workloads.kinds import DEPLOYMENT, STATEFUL_SET, group_kind
+from webhook.core.workloads.kinds import DEPLOYMENT, STATEFUL_SET
 from webhook.core.workloads.reading import parse_object, read_workload
 from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_text import plain
@@ -44,7 +44,7 @@ _EMPTY: _JsonObject = {}
 def takes_plans(request: AdmissionRequest) -> bool:
     """Whether the request writes a workload whose kind can get a plan."""
     written = request.operation in _WRITES and not request.sub_resource and request.object is not None
-    return written and group_kind(request.api_version, request.kind) in _DELIVERED
+    return written and request.group_kind in _DELIVERED
 
 
 def deliver_plan(request: AdmissionRequest, context: Context) -> Decision:

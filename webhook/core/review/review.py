@@ -48,7 +48,7 @@ from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_evaluation import noted, with_tried_fixes
 from webhook.core.text import one_line
 from webhook.core.workloads.kind_fields import constraint_paths
-from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_kind
+from webhook.core.workloads.kinds import BUILT_IN_KINDS
 from webhook.core.workloads.reading import parse_object, read_meta
 from webhook.core.workloads.workload import Workload
 
@@ -92,8 +92,7 @@ def review(request: AdmissionRequest, context: Context, *, waited: bool = True) 
 
 def _warned_by_policies(request: AdmissionRequest, context: Context) -> frozenset[str]:
     """Return the rules of the API server's own policies. Policies match only built-in kinds: no scales or revisions."""
-    kind = group_kind(request.api_version, request.kind)
-    return context.warned_by_policies if kind in BUILT_IN_KINDS else frozenset()
+    return context.warned_by_policies if request.group_kind in BUILT_IN_KINDS else frozenset()
 
 
 def _with_load_warning(decision: Decision, here: Context) -> Decision:
@@ -113,9 +112,7 @@ def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decis
     policy, controlled = here.policy, is_controller(request.user, here.policy)
     if policy.too_large == TooLarge.ALLOW or controlled or request.object is None or _changes_metadata_only(request):
         return Decision(reason="internal error", audit={"error": "internal"}, fault=error)
-    evaluation = evaluation_without_answers(
-        group_kind(request.api_version, request.kind), Missing.RULE_FAILED.reason, error
-    )
+    evaluation = evaluation_without_answers(request.group_kind, Missing.RULE_FAILED.reason, error)
     decision = _denied_unanswered(request, here, evaluation, read_meta(request.object))
     return replace(decision, audit={**decision.audit, "error": "internal"}, fault=error)
 
@@ -126,7 +123,7 @@ def decide_unread(request: AdmissionRequest, context: Context, why: Reason, *, m
     Deny the request if a rule in mode deny applies. With ``tooLarge: allow`` in the policy, or without ``may_deny``
     (the mutating route), admit it with a warning.
     """
-    decision, policy, kind = Decision(), context.policy, group_kind(request.api_version, request.kind)
+    decision, policy, kind = Decision(), context.policy, request.group_kind
     if may_deny:
         if request.sub_resource or request.operation not in _REVIEWED:
             return Decision(reason="nothing to review")

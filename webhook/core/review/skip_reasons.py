@@ -29,7 +29,7 @@ from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.read_object import ReadObject
 from webhook.core.rules.rule_set import BY_ID, RULES, denied_from
 from webhook.core.workloads.kind_fields import makes_kind
-from webhook.core.workloads.kinds import POD, group_kind
+from webhook.core.workloads.kinds import POD
 from webhook.core.workloads.workload import Template, Workload
 
 _EXCLUDING = frozenset({NOT_IN, DOES_NOT_EXIST})
@@ -61,13 +61,12 @@ def is_controller(user: str, policy: Policy) -> bool:
 
 
 def _sent_by_node(request: AdmissionRequest) -> bool:
-    kind = group_kind(request.api_version, request.kind)
-    return kind == POD and request.user.startswith(NODE_USER) and NODES_GROUP in request.groups
+    return request.group_kind == POD and request.user.startswith(NODE_USER) and NODES_GROUP in request.groups
 
 
 def _made_by(owner: OwnerReference, request: AdmissionRequest, workload: Workload | None, context: Context) -> bool:
     policy, index = context.policy, context.index
-    if not makes_kind(owner.api_version, owner.kind, group_kind(request.api_version, request.kind), policy.workloads):
+    if not makes_kind(owner.api_version, owner.kind, request.group_kind, policy.workloads):
         return False
     if is_controller(request.user, policy):
         return True
