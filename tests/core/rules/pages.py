@@ -7,6 +7,7 @@ objects in the cluster.
 """
 
 import re
+from difflib import unified_diff
 from pathlib import Path
 from typing import NamedTuple
 
@@ -143,7 +144,7 @@ def page(rule):
     if rule.id not in OFFLINE and not (rule.highest_on_pods is not Mode.DENY and named.startswith("Pod")):
         lines += ["In mode `deny`:", "", "```", denial(named, findings, Messages()), "```", ""]
     lines += in_other_releases(shown, rule.id)
-    lines += ["## How to fix it", "", "Change your manifest to:", "", *block(shown.good)]
+    lines += ["## How to fix it", "", "In your manifest, change:", "", *difference(shown.bad, shown.good)]
     if shown.after:
         lines += ["After the rollout, your nodes are:", "", *node_table(shown.after), ""]
     lines += exceptions(SILENT[rule.id])
@@ -168,6 +169,12 @@ def severity(rule):
 def block(text):
     """A block of YAML."""
     return ["```yaml", text.rstrip(), "```", ""]
+
+
+def difference(bad, good):
+    """A block with the changed lines and those around them. Lines far from a change are left out."""
+    _, _, _, *lines = unified_diff(bad.splitlines(), good.splitlines(), lineterm="")
+    return ["```diff", *("…" if line.startswith("@@") else line.rstrip() for line in lines), "```", ""]
 
 
 def in_other_releases(shown, rule):
