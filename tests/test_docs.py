@@ -203,20 +203,31 @@ def test_a_command_is_known(line, expected):
 
 
 EXAMPLE = ROOT / "webhook" / "example" / "cluster.jsonl"
+
+
+def commands(block):
+    """The commands of a block, each with the output below it. Only a block with ``$`` has output."""
+    if not block.lines[0].startswith("$ "):
+        return [(line, []) for line in block.lines]
+    command, *output = block.lines
+    return [(command.removeprefix("$ "), output)]
+
+
 READS_A_CLUSTER = {"explain", "simulate", "audit", "snapshot", "skew"}
 TYPED = [
-    pytest.param(line.partition(" >")[0], id=f"{block.page.stem}: {line}")
+    pytest.param([line.partition(" >")[0], *output], id=f"{block.page.stem}: {line}")
     for block in BLOCKS
     if block.page.parent.name in {"how-to", "start"}
-    for line in block.lines
+    for line, output in commands(block)
     if re.match(r"evenspread (check|explain|simulate|audit|snapshot|skew|version)\b", line)
 ]
 
 
-@pytest.mark.parametrize("line", TYPED)
-def test_a_command_of_a_guide_runs(line, tmp_path, monkeypatch, capsys):
-    """With the bundled example as the cluster, and a folder that has the named files."""
-    words = shlex.split(line)[1:]
+@pytest.mark.parametrize("shown", TYPED)
+def test_a_command_of_a_guide_runs(shown, tmp_path, monkeypatch, capsys):
+    """With the bundled example as the cluster, and a folder with the named files. Lines of output may be left out."""
+    command, *output = shown
+    words = shlex.split(command)[1:]
     if words[0] in READS_A_CLUSTER or "--cluster" in words:
         words = [word for word in words if word != "--cluster"] + ["--snapshot", str(EXAMPLE)]
     manifest = (ROOT / "examples" / "warned.yaml").read_text()
@@ -227,6 +238,8 @@ def test_a_command_of_a_guide_runs(line, tmp_path, monkeypatch, capsys):
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     assert main(words) in {0, 1}, capsys.readouterr().err
+    printed = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in output if line.strip() not in {"…", *printed}] == []
 
 
 def test_the_guides_show_commands():
