@@ -47,7 +47,7 @@ def counted(function, *arguments):
 
 def review_of(engine, body):
     """Return a function without arguments to answer and account for a review in the event loop."""
-    app = AdmissionApp(ServerState(engine, Metrics()), None)
+    app = AdmissionApp(ServerState(engine, Metrics()))
 
     def answer():
         _, account = app.direct(TARGET, HEADERS, body)

@@ -29,10 +29,11 @@ _LONGEST_UID = 256
 class ReviewError(Exception):
     """The body is no valid AdmissionReview. ``status`` is the HTTP status of the answer."""
 
-    def __init__(self, message: str, status: int = 400) -> None:
+    status: int | None = 400
+
+    def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
-        self.status = status
 
 
 _NULL = Raw(b"null")

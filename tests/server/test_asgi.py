@@ -1,4 +1,4 @@
-"""The ASGI callables, called as a server calls them; and Flask's routes by its own client."""
+"""The ASGI callables, called as a server calls them."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ from webhook.metrics import Metrics
 from webhook.server.asgi import LONG_BODY_BYTES, AdmissionApp, health_app
 from webhook.server.http.request_body import BodyError, read_body
 from webhook.server.review_threads import FromThread
-from webhook.server.routes import create_admission, create_health
+from webhook.server.routes import create_health
 from webhook.server.state import ServerState, follow_configuration, take_configuration
 from webhook.server.turns import Turns
 from webhook.server.wsgi_bridge import bridge
@@ -109,7 +109,7 @@ def nothing(_scope, _receive, _send):
 
 
 def test_a_review_is_answered_and_accounted_for(state):
-    status, headers, body = call(AdmissionApp(state, nothing), request(body=review()), (review(),))
+    status, headers, body = call(AdmissionApp(state), request(body=review()), (review(),))
     assert status == 200
     assert headers[b"content-type"] == b"application/json"
     assert headers[b"content-length"] == str(len(body)).encode()
@@ -128,7 +128,7 @@ def test_a_rule_that_raises_is_logged_with_the_request_and_counted(caplog):
     policy = Policy(messages=Raising())
     state = ServerState(Engine(policy=policy, version=RECORDED, index=index), Metrics())
     body = json.dumps(document).encode()
-    status, _, answered = call(AdmissionApp(state, nothing), request(body=body), (body,))
+    status, _, answered = call(AdmissionApp(state), request(body=body), (body,))
     assert (status, json.loads(answered)["response"]["allowed"]) == (200, True)
     text = state.metrics.text().decode()
     assert 'evenspread_rule_results_total{mode="",result="error",rule="selector-too-wide"} 1.0\n' in text
@@ -153,7 +153,7 @@ def test_a_fix_that_raises_is_counted_and_logged_and_the_denial_stays(caplog, mo
     document["request"] |= {"namespace": "shop", "name": "web", "kind": kind, "object": web}
     state = ServerState(ENGINE, Metrics())
     body = json.dumps(document).encode()
-    _, _, answered = call(AdmissionApp(state, nothing), request(body=body), (body,))
+    _, _, answered = call(AdmissionApp(state), request(body=body), (body,))
     response = json.loads(answered)["response"]
     assert not response["allowed"]
     assert response["status"]["message"].splitlines() == [
@@ -184,13 +184,13 @@ def test_injections_are_counted_by_mode(mode):
     policy = msgspec.structs.replace(policy, defaults=defaults)
     state = ServerState(Engine(policy=policy, version=RECORDED, index=load_snapshot(str(CLUSTER)).index), Metrics())
     pod = POLICY.with_name("bare-pod.json").read_bytes()
-    _, _, body = call(AdmissionApp(state, nothing), request("/mutate", body=pod), (pod,))
+    _, _, body = call(AdmissionApp(state), request("/mutate", body=pod), (pod,))
     assert ("patch" in json.loads(body)["response"]) is (mode == "inject")
     assert f'evenspread_injections_total{{mode="{mode}"}} 1.0\n' in state.metrics.text().decode()
 
 
 def test_what_is_not_injected_is_counted_by_its_reason(state):
-    call(AdmissionApp(state, nothing), request("/mutate", body=review()), (review(),))
+    call(AdmissionApp(state), request("/mutate", body=review()), (review(),))
     assert 'evenspread_injections_skipped_total{reason="cluster-unknown"} 1.0\n' in state.metrics.text().decode()
 
 
@@ -219,7 +219,7 @@ def test_deliveries_are_counted_by_their_outcome_and_not_among_pods(of, outcome)
     document["request"] |= {"object": made, "kind": {"group": "apps", "version": "v1", "kind": "StatefulSet"}}
     document["request"] |= {"namespace": "shop", "name": "redis-0"}
     body = json.dumps(document).encode()
-    call(AdmissionApp(state, nothing), request("/mutate", body=body), (body,))
+    call(AdmissionApp(state), request("/mutate", body=body), (body,))
     text = state.metrics.text().decode()
     assert f'evenspread_deliveries_total{{outcome="{outcome}"}} 1.0\n' in text
     assert "evenspread_injections_skipped_total{" not in text
@@ -238,7 +238,7 @@ def test_dry_runs_are_counted_and_tell_the_user_only_what_is_known(nodes, age, e
     document = json.loads(review())
     document["request"]["object"] = workload("Pod", "app=web", "zone hard 1 app=web")
     body = json.dumps(document).encode()
-    _, _, answer = call(AdmissionApp(state, nothing), request(body=body), (body,))
+    _, _, answer = call(AdmissionApp(state), request(body=body), (body,))
     response = json.loads(answer)["response"]
     assert response["allowed"]
     assert ("warnings" in response) is ("spread" in expected)
@@ -266,7 +266,7 @@ def test_the_index_is_asked_in_the_event_loop_alone(length):
     document["request"]["object"] = made = workload("Pod", "app=web", "zone hard 1 app=web")
     made["metadata"]["annotations"] = {"long": "x" * length}
     body = json.dumps(document).encode()
-    call(AdmissionApp(state, nothing), request(body=body), (body,))
+    call(AdmissionApp(state), request(body=body), (body,))
     assert set(noting.threads) == {threading.get_ident()}
     assert 'evenspread_feasibility_total{cause="spread",verdict="does-not-fit"} 1.0\n' in state.metrics.text().decode()
 
@@ -288,7 +288,7 @@ def test_the_time_limit_of_a_thread_is_none_of_the_loops():
 def test_a_finding_is_counted_with_the_mode_that_held_and_logged_with_its_request(state, caplog):
     rollout = POLICY.with_name("denied-rollout.json").read_bytes()
     with caplog.at_level(logging.INFO):
-        call(AdmissionApp(state, nothing), request(body=rollout), (rollout,))
+        call(AdmissionApp(state), request(body=rollout), (rollout,))
     text = state.metrics.text().decode()
     assert 'evenspread_rule_results_total{mode="deny",result="fail",rule="max-skew"} 1.0\n' in text
     assert 'evenspread_rule_results_total{mode="",result="not-evaluated",rule="topology-key-unknown"} 1.0\n' in text
@@ -320,7 +320,7 @@ def test_metrics_say_nothing_that_a_request_says_and_the_log_nothing_of_its_obje
     pods["spec"]["containers"] = [{"name": "c", "image": "i", "env": [{"name": "A", "value": "held-hush"}]}]
     body = json.dumps(document).encode()
     with caplog.at_level(logging.DEBUG):
-        call(AdmissionApp(state, nothing), request(body=body), (body,))
+        call(AdmissionApp(state), request(body=body), (body,))
     logged = "\n".join(f"{record.getMessage()} {vars(record).get('fields')}" for record in caplog.records)
     assert 'result="fail",rule="max-skew"' in state.metrics.text().decode()
     assert "hush" not in state.metrics.text().decode()
@@ -329,7 +329,7 @@ def test_metrics_say_nothing_that_a_request_says_and_the_log_nothing_of_its_obje
 
 
 def test_the_short_way_and_the_callable_give_the_same_response(state):
-    app = AdmissionApp(state, nothing)
+    app = AdmissionApp(state)
     for body in (review(), POLICY.with_name("denied-rollout.json").read_bytes()):
         scope = request(body=body)
         direct, _ = app.direct(b"/validate?timeout=2s", scope["headers"], body)
@@ -352,7 +352,7 @@ def test_the_short_way_and_the_callable_give_the_same_response(state):
     ],
 )
 def test_the_short_way_leaves_the_rest_to_the_callable(state, target, headers, body):
-    assert AdmissionApp(state, nothing).direct(target, headers, body) is None
+    assert AdmissionApp(state).direct(target, headers, body) is None
 
 
 def broken_clock():
@@ -369,7 +369,7 @@ def broken_clock():
 )
 def test_a_bug_on_any_path_allows_the_review_with_its_uid(body, room, told, caplog):
     state = ServerState(ENGINE, Metrics(), clock=broken_clock)
-    app = AdmissionApp(state, nothing)
+    app = AdmissionApp(state)
     assert app.direct(b"/validate", [(b"content-type", b"application/json")], body) is None
     scope = request(body=body) | {"connection": Sole(room=room)}
     status, headers, answer = call(app, scope, (body,))
@@ -389,16 +389,16 @@ class Broken(Sole):
 
 def test_a_bug_before_the_body_is_read_is_answered_with_the_uid(state):
     scope = request(body=review()) | {"connection": Broken()}
-    assert json.loads(call(AdmissionApp(state, nothing), scope, (review(),))[2])["response"]["uid"] == "u-1"
+    assert json.loads(call(AdmissionApp(state), scope, (review(),))[2])["response"]["uid"] == "u-1"
 
 
 def test_a_bug_without_an_envelope_is_raised(state):
     with pytest.raises(RuntimeError, match=r"^broken on purpose$"):
-        call(AdmissionApp(state, nothing), request() | {"connection": Broken()}, (b"{}",))
+        call(AdmissionApp(state), request() | {"connection": Broken()}, (b"{}",))
 
 
 def test_a_review_is_counted_after_its_response(state):
-    _, account = AdmissionApp(state, nothing).direct(b"/validate", [(b"content-type", b"application/json")], review())
+    _, account = AdmissionApp(state).direct(b"/validate", [(b"content-type", b"application/json")], review())
     counted = 'evenspread_admission_requests_total{decision="allow",dry_run="false",route="validate"} 1.0'
     assert counted not in state.metrics.text().decode()
     account()
@@ -413,7 +413,7 @@ class Unaccountable(ServerState):
 
 
 def test_a_bug_in_the_accounting_leaves_the_response():
-    app, sent = AdmissionApp(Unaccountable(ENGINE, Metrics()), nothing), []
+    app, sent = AdmissionApp(Unaccountable(ENGINE, Metrics())), []
 
     async def receive():
         return {"type": "http.request", "body": review(), "more_body": False}
@@ -429,7 +429,7 @@ def test_a_bug_in_the_accounting_leaves_the_response():
 def test_a_body_may_come_in_pieces(state):
     body = review()
     parts = [body[at : at + 7] for at in range(0, len(body), 7)]
-    assert call(AdmissionApp(state, nothing), request(body=body), parts)[0] == 200
+    assert call(AdmissionApp(state), request(body=body), parts)[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -467,7 +467,7 @@ def test_a_body_may_come_in_pieces(state):
     ],
 )
 def test_refusals(state, scope, parts, status, told):
-    answered, headers, body = call(AdmissionApp(state, nothing), scope, parts)
+    answered, headers, body = call(AdmissionApp(state), scope, parts)
     assert answered == status
     assert body.startswith(told)
     assert b"retry-after" not in headers
@@ -491,7 +491,7 @@ CHUNKED = {b"content-length": None, b"transfer-encoding": b"chunked"}
 def test_what_has_no_room_is_answered_by_policy(state, body, headers, read):
     connection = Sole(room=1000)
     scope = request(body=body, headers=headers) | {"connection": connection}
-    answered, told, answer = call(AdmissionApp(state, nothing), scope, (body,))
+    answered, told, answer = call(AdmissionApp(state), scope, (body,))
     assert answered == 200
     response = json.loads(answer)["response"]
     assert (response["uid"], response["allowed"]) == ("u-1", read)
@@ -504,7 +504,7 @@ def test_what_has_no_room_is_answered_by_policy(state, body, headers, read):
 
 def test_a_costly_review_without_a_turn_is_answered_in_time(state):
     """Its body has come whole: nothing is read, or waited for, any more."""
-    app = AdmissionApp(state, nothing)
+    app = AdmissionApp(state)
     app._pool._turns = Turns()  # all threads are taken
     kept = app._judge
     app._judge = lambda *of, **named: msgspec.structs.replace(kept(*of, **named), decision=Decision(costly=True))
@@ -515,7 +515,7 @@ def test_a_costly_review_without_a_turn_is_answered_in_time(state):
 
 
 def test_a_client_that_leaves_is_not_answered(state):
-    assert call(AdmissionApp(state, nothing), request(body=review()), ()) is None
+    assert call(AdmissionApp(state), request(body=review()), ()) is None
 
 
 @pytest.mark.parametrize(
@@ -531,7 +531,7 @@ def test_a_client_that_leaves_is_not_answered(state):
 def test_the_deadline_is_the_callers(state, query, least, most):
     seen = []
 
-    app = AdmissionApp(state, nothing)
+    app = AdmissionApp(state)
     kept = app._judge
 
     def judge(route, body, deadline, **more):
@@ -554,33 +554,27 @@ def test_health_is_answered_without_flask(state):
     assert call(app, request("/readyz", "GET"))[0] == 503
 
 
-@pytest.mark.parametrize("threaded", [False, True], ids=["by Flask's client", "through the bridge"])
-def test_every_other_route_is_flask(state, threaded):
-    admission, health = create_admission(state), create_health(state)
-
-    def ask(app, path, method="GET", body=b""):
-        if threaded:
-            status, _, text = call(bridge(lambda: app, limit=1000), request(path, method, body), (body,))
-            return status, text
-        answer = app.test_client().open(path, method=method, data=body, content_type="application/json")
-        return answer.status_code, answer.data
-
-    assert ask(admission, "/nowhere") == (404, b"404 Not Found\n")
-    assert ask(admission, "/validate") == (405, b"405 Method Not Allowed\n")
-    assert ask(admission, "/metrics")[0] == 404
-    assert ask(health, "/validate", "POST", review())[0] == 404
-    assert b"evenspread_build_info" in ask(health, "/metrics")[1]
-    status, body = ask(admission, "/validate", "POST", review())
-    assert (status, json.loads(body)["response"]["uid"]) == (200, "u-1")
-    assert ask(admission, "/mutate", "POST", b"{}")[0] == 400
+@pytest.mark.parametrize(
+    ("method", "path", "answer", "allowed"),
+    [
+        pytest.param("GET", "/nowhere", (404, b"404 Not Found\n"), None, id="another path"),
+        pytest.param("POST", "/metrics", (404, b"404 Not Found\n"), None, id="a path of the other port"),
+        pytest.param("GET", "/validate", (405, b"405 Method Not Allowed\n"), b"POST", id="another method"),
+    ],
+)
+def test_the_admission_port_refuses_every_other_request(state, method, path, answer, allowed):
+    status, headers, body = call(AdmissionApp(state), request(path, method))
+    assert (status, body) == answer
+    assert (headers.get(b"allow"), headers[b"connection"]) == (allowed, b"close")
 
 
-def test_flask_refuses_what_the_fast_path_refuses(state):
-    client = create_admission(state).test_client()
-    assert client.post("/validate", data=b"{}", content_type="text/plain").status_code == 415
-    assert (
-        client.post("/validate", data=b"x" * (7 * 1024 * 1024 + 1), content_type="application/json").status_code == 413
-    )
+def test_the_health_port_leaves_the_metrics_to_flask(state):
+    app = health_app(state, bridge(lambda: create_health(state)))
+    assert b"evenspread_build_info" in call(app, request("/metrics", "GET"))[2]
+    assert call(app, request("/validate", "POST", review()), (review(),))[::2] == (404, b"404 Not Found\n")
+    status, headers, body = call(app, request("/metrics", "POST"))
+    assert (status, body) == (405, b"405 Method Not Allowed\n")
+    assert set(headers[b"allow"].split(b", ")) == {b"GET", b"HEAD", b"OPTIONS"}
 
 
 def test_sixteen_handlers_run_at_once():
@@ -589,7 +583,7 @@ def test_sixteen_handlers_run_at_once():
         start("200 OK", [("X-Twice", "a"), ("X-Twice", "b")])
         return [b"a", b"b"]
 
-    application = bridge(lambda: slow, limit=10)
+    application = bridge(lambda: slow)
 
     async def ask():
         sent = []

@@ -7,8 +7,8 @@
     review_threads threads for reviews with long bodies
     costly         evaluates expensive objects in separate processes
     waiting        reviews waiting for the pod's owner, or for the first lists of the index
-    wsgi_bridge    every other route: Flask, in threads
-    routes         the Flask applications
+    wsgi_bridge    the route /metrics: Flask, in threads
+    routes         the Flask application of the plain HTTP port
     certificates   a TLS context reloaded from the certificate files, and the writers of these files
     state          mutable state shared by the routes, and the tasks that update it
 

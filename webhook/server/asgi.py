@@ -1,7 +1,7 @@
 """The ASGI callables of both ports.
 
-Admission port: this module answers POST /validate and /mutate without Flask. Flask serves every other request. Most
-reviews take microseconds and are answered in the event loop. Exceptions:
+Admission port: this module answers POST /validate and /mutate, and refuses every other request. Most reviews take
+microseconds and are answered in the event loop. Exceptions:
 
  - a long body goes to a pool of two threads,
  - a costly object goes to its own process (`costly`). Without a result, the object then goes to the thread pool,
@@ -29,7 +29,15 @@ from webhook.logs import bounded
 from webhook.server.costly.job import ReviewJob
 from webhook.server.costly.pool import ReviewerPool
 from webhook.server.http.connection import Connection
-from webhook.server.http.request_body import BodyError, discard_body, header, read_body, read_start, reserve_memory
+from webhook.server.http.request_body import (
+    BodyError,
+    discard_body,
+    header,
+    read_body,
+    read_start,
+    refuse,
+    reserve_memory,
+)
 from webhook.server.http.response import CLOSE, TEXT, Application, Receive, Scope, Send, date_value, respond
 from webhook.server.review_threads import LONGEST_SECONDS, FromThread, ReviewThreads
 from webhook.server.state import ServerState
@@ -61,11 +69,10 @@ _JSON = (b"content-type", b"application/json")
 
 
 class AdmissionApp:
-    """The ASGI application of the admission port. It serves two routes. ``other`` serves every other request."""
+    """The ASGI application of the admission port. It serves two routes."""
 
-    def __init__(self, state: ServerState, other: Application) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
-        self._other = other
         self._pool = ReviewThreads()
         self._index = index = state.engine.index
         self._reviewers = reviewers = None if index is None else ReviewerPool(state.metrics, index)
@@ -92,9 +99,12 @@ class AdmissionApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer an HTTP request."""
-        route = _ROUTES.get(scope["path"]) if scope["method"] == "POST" else None
+        route = _ROUTES.get(scope["path"])
         if route is None:
-            await self._other(scope, receive, send)
+            await refuse(scope, receive, send, 404, "404 Not Found")
+            return
+        if scope["method"] != "POST":
+            await refuse(scope, receive, send, 405, "405 Method Not Allowed", (b"allow", b"POST"))
             return
         began, start = time.perf_counter(), bytearray()
         answer, refusal = await self._answer_or_refuse(route, scope, receive, start, began)

@@ -44,7 +44,6 @@ from webhook.server.wsgi_bridge import bridge
 # For probes and a few scrapers. Each new source gets in, however many connections others hold.
 HEALTH_CONNECTIONS = 100
 _HEALTH_BODY_BYTES = 1024 * 1024  # for all connections; probes and scrapers send no body
-_BODY_BYTES = 64 * 1024  # for a body to Flask; no route needs one
 _SWEEP_SECONDS = 1.0  # the most by which a peer can exceed its time; a sweep checks each connection
 _HEARTBEAT_SECONDS = 1.0  # the master kills a worker after 30 s without a heartbeat
 _GOODBYE_SECONDS = 1.0  # for idle peers at the stop; kubelet and API server react at once
@@ -94,8 +93,8 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         state = self._state = ServerState(plan.engine, Metrics(), plan.feed, plan.certificates.own)
         if plan.loaded is not None:
             take_configuration(state, plan.loaded)
-        self._admission = AdmissionApp(state, bridge(lambda: _routes().create_admission(state), limit=_BODY_BYTES))
-        health = health_app(state, bridge(lambda: _routes().create_health(state), limit=_BODY_BYTES))
+        self._admission = AdmissionApp(state)
+        health = health_app(state, bridge(lambda: _routes().create_health(state)))
         # Loaded objects stay in memory. A full collection through them and a large index would delay every request.
         gc.freeze()
         gc.set_threshold(COLLECT_AFTER)

@@ -18,14 +18,12 @@ from webhook.server.http.response import Application, Receive, Scope, Send, resp
 _Response = tuple[int, list[tuple[bytes, bytes]], bytes]
 
 _THREADS = 16  # concurrent requests: health and metrics of several scrapers, without waiting for a slow request
+_BODY_BYTES = 64 * 1024  # no route needs a body
 _UNPREFIXED = {"CONTENT_TYPE", "CONTENT_LENGTH"}
 
 
-def bridge(make: Callable[[], WSGIApplication], *, limit: int) -> Application:
-    """Return the ASGI application. ``make`` creates the WSGI application at the first request.
-
-    Bodies have up to ``limit`` bytes.
-    """
+def bridge(make: Callable[[], WSGIApplication]) -> Application:
+    """Return the ASGI application. ``make`` creates the WSGI application at the first request."""
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="flask")
     applications: list[WSGIApplication] = []
 
@@ -42,8 +40,8 @@ def bridge(make: Callable[[], WSGIApplication], *, limit: int) -> Application:
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            async with reserve_memory(scope, limit):
-                environ = _environ(scope, await read_body(scope, receive, limit, bytearray()))
+            async with reserve_memory(scope, _BODY_BYTES):
+                environ = _environ(scope, await read_body(scope, receive, _BODY_BYTES, bytearray()))
                 status, headers, content = await asyncio.get_running_loop().run_in_executor(pool, run, environ)
         except BodyError as error:
             if error.status is not None:

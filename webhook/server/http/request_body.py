@@ -98,9 +98,11 @@ async def _rest(message: Scope, receive: Receive, limit: int, body: bytearray) -
         message = await receive()
 
 
-async def refuse(scope: Scope, receive: Receive, send: Send, status: int, text: str) -> None:
+async def refuse(
+    scope: Scope, receive: Receive, send: Send, status: int, text: str, *headers: tuple[bytes, bytes]
+) -> None:
     """Respond without reading the body, then close the connection."""
-    await respond(send, status, f"{text}\n".encode(), (TEXT, CLOSE))
+    await respond(send, status, f"{text}\n".encode(), (TEXT, CLOSE, *headers))
     await discard_body(scope, receive)
 
 
