@@ -36,12 +36,9 @@ _LONGEST_WAIT = 30.0
 # kube-apiserver works on a request for this long (--request-timeout). No answer arrives later.
 _SILENCE_SECONDS = 60.0
 _LABELLED_SILENCE_SECONDS = 30.0
-_CREDENTIALS, _FORBIDDEN, _NOT_FOUND = HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND
-_OVERLOADED = HTTPStatus.TOO_MANY_REQUESTS
 _PAGE = 100  # objects. Decoding holds the interpreter's lock; a hundred pods take half a millisecond
 _LARGEST_PAGE = 10_000  # kube-apiserver's own limit for requests to etcd (etcd3/store.go maxLimit)
 _SHORT_BYTES = 4 * 1024 * 1024  # a page below this size may double its objects
-_BAD_REQUEST, _GONE = HTTPStatus.BAD_REQUEST, HTTPStatus.GONE
 
 
 class Paging:
@@ -114,8 +111,8 @@ class Paging:
 
     def is_outdated(self, refusal: RefusedError) -> bool:
         """Whether the refusal requires a restart of the list. If so, the next page is the first."""
-        gone = refusal.status == _GONE or "too large resource version" in str(refusal).lower()
-        if not gone and (self.first or refusal.status != _BAD_REQUEST):
+        gone = refusal.status == HTTPStatus.GONE or "too large resource version" in str(refusal).lower()
+        if not gone and (self.first or refusal.status != HTTPStatus.BAD_REQUEST):
             return False
         if gone and not self.first:
             # The list takes longer than a token's lifetime: use fewer, larger pages.
@@ -222,17 +219,17 @@ def list_pages(
             failures = 0
         except RefusedError as refusal:
             status = refusal.status
-            if status == _CREDENTIALS and not renewed:
+            if status == HTTPStatus.UNAUTHORIZED and not renewed:
                 server.renew(renewals)
                 renewed = True
-            elif status == _NOT_FOUND and paging.try_next_version():
+            elif status == HTTPStatus.NOT_FOUND and paging.try_next_version():
                 continue
-            elif status == _NOT_FOUND and resource.extension:
+            elif status == HTTPStatus.NOT_FOUND and resource.extension:
                 return
-            elif status in {_CREDENTIALS, _FORBIDDEN, _NOT_FOUND}:
+            elif status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
                 raise NotListedError(paging.title, refusal) from refusal
             else:
-                lasting = status < _OVERLOADED and not paging.is_outdated(refusal)
+                lasting = status < HTTPStatus.TOO_MANY_REQUESTS and not paging.is_outdated(refusal)
                 failures = _count_failure(failures, refusal, lasting=lasting)
                 sleep(min(max(refusal.retry_after, _FIRST_WAIT * 2 ** (failures - 1)), _LONGEST_WAIT))
         except ClusterError as error:

@@ -4,6 +4,7 @@ An undecodable object does not affect the others. It counts as absent: a list le
 """
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import TypeVar
 
 import msgspec
@@ -166,7 +167,7 @@ def read_plural(body: bytes, kind: str) -> str:
     """
     plural = read_plurals(body).get(kind)
     if plural is None:
-        raise RefusedError(404, f"no {bounded(kind)} in the group")
+        raise RefusedError(HTTPStatus.NOT_FOUND, f"no {bounded(kind)} in the group")
     return plural
 
 

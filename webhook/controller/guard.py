@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from http import HTTPStatus
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -54,7 +55,6 @@ _TURN_SECONDS = 1.0  # then the scan continues
 _PATIENCE_SECONDS = 60.0  # for the limit of writes, before a report has it
 _AGAIN_SECONDS = 5.0  # until the next attempt after a conflict or the limit of writes
 _WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 2.0, 60.0  # after failures
-_CONFLICT = 409
 # Why a requested guard is not active.
 _SWITCHED_OFF = "controller.scaleIn.guard is false in the chart's values"
 _TOO_LARGE = f"it has more than {_MOST_PODS} pods"
@@ -281,10 +281,10 @@ class ScaleInGuard:
             put_cost(self._server, pod, cost)
         except RefusedError as error:
             # A removal conflicts with no field manager, so the pod is gone.
-            if error.status == _CONFLICT and cost is None:
+            if error.status == HTTPStatus.CONFLICT and cost is None:
                 self._forget_pod(pod)
                 return True
-            if error.status == _CONFLICT:
+            if error.status == HTTPStatus.CONFLICT:
                 self.writes["conflict"] += 1
                 return False
             if is_of_one_object(error):

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from msgspec import Struct
@@ -29,7 +30,6 @@ from webhook.report.documents import KINDS, ReportApi, ReportContent, digest, re
 
 _FAILURES = 4  # in a row; then the writer stops until the next scan
 _WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.5, 10.0
-_FORBIDDEN = 403
 NO_API = "no API for reports in this cluster: install openreports.io/v1alpha1 or wgpolicyk8s.io/v1alpha2"
 
 _log = logging.getLogger(__name__)
@@ -164,7 +164,8 @@ class ReportWriter:
     def _failed(self, error: ClusterError, refusal: RefusedError | None) -> None:
         self.writes["failed"] += 1
         self._failures += 1
-        hint = "; grant patch and delete of reports" if refusal is not None and refusal.status == _FORBIDDEN else ""
+        forbidden = refusal is not None and refusal.status == HTTPStatus.FORBIDDEN
+        hint = "; grant patch and delete of reports" if forbidden else ""
         if hint or self._failures >= _FAILURES:
             self._stopped = True
             self._set_fault(f"reports cannot be written: {error}{hint}")

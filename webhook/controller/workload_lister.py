@@ -9,6 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from http import HTTPStatus
 
 import msgspec
 from msgspec import Raw
@@ -34,7 +35,6 @@ UnreadNames = Collection[GroupKind | ObjectName]
 # Each is a request. A cluster with more such pods gets a sample.
 _MOST_UNOWNED = 1000
 _PAGE = 50
-_FOUND, _FORBIDDEN, _GONE = 200, 403, 404
 _NODE: GroupKind = ("", "Node")  # the owner of static pods; each node has some
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 _NAMED = decoder_of(Named)
@@ -129,9 +129,9 @@ class WorkloadLister:
             with self._server.open(path) as stream:
                 return self._kept_object(Raw(stream.body()), of)
         except RefusedError as refusal:
-            if refusal.status == _FORBIDDEN:
+            if refusal.status == HTTPStatus.FORBIDDEN:
                 self.unread.add(((key.group, key.kind), key.namespace, key.name))
-            elif refusal.status != _GONE:
+            elif refusal.status != HTTPStatus.NOT_FOUND:
                 raise
             return None
 
@@ -191,11 +191,11 @@ class WorkloadLister:
     def _get_pod(self, pod: UnownedPod) -> ObjectJson | None:
         """Get the pod. None if it is gone or unreadable. Raises ClusterError."""
         answer = self._server.send("GET", f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
-        if answer.status == _FOUND:
+        if answer.status == HTTPStatus.OK:
             return project(msgspec.json.encode(answer.content), _POD, self._embedded)
-        if answer.status == _FORBIDDEN:
+        if answer.status == HTTPStatus.FORBIDDEN:
             self.unread.add(POD)
-        elif answer.status != _GONE:
+        elif answer.status != HTTPStatus.NOT_FOUND:
             message = str(answer.content.get("message", ""))
             raise RefusedError(answer.status, message, retry_after=answer.retry_after)
         return None

@@ -1,6 +1,7 @@
 """Read the chart's bindings of admission policies, and write the policies."""
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 from webhook.cluster.connection import ApiServer, JsonObject
@@ -8,7 +9,6 @@ from webhook.core.admission_policies.installed import ChartBinding, read_binding
 from webhook.core.admission_policies.policy_objects import GROUP
 
 _GROUP_PATH = f"/apis/{GROUP}/v1"
-_ABSENT = 404
 
 
 def chart_binding(server: ApiServer, name: str) -> ChartBinding:
@@ -34,7 +34,7 @@ def put_policy(server: ApiServer, policy: Mapping[str, Any]) -> bool:
     name = policy["metadata"]["name"]
     path, title = f"{_GROUP_PATH}/validatingadmissionpolicies/{name}", f"ValidatingAdmissionPolicy {name}"
     answer = server.send("GET", path)
-    if answer.status == _ABSENT:
+    if answer.status == HTTPStatus.NOT_FOUND:
         # Server-side apply creates it by a role for this name. RBAC cannot limit POST to a name.
         server.apply(path, policy).accepted(title)
         return True

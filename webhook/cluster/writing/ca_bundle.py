@@ -13,6 +13,7 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Iterator, Sequence
+from http import HTTPStatus
 
 from msgspec import Struct
 
@@ -24,9 +25,8 @@ from webhook.core.api.well_known import RULES_ANNOTATION
 
 KINDS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
-_ABSENT = 404
 # A failed `test` of a JSON Patch, or an outdated version: another client has changed the object meanwhile.
-_CHANGED = (409, 422)
+_CHANGED = (HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 class Completed(Struct, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ def _complete_kind(  # noqa: PLR0913 those of `complete`, for one kind
     """
     path, title = f"{collection(kind)}/{name}", f"{kind} {name}"
     answer = server.send("GET", path)
-    if answer.status == _ABSENT:
+    if answer.status == HTTPStatus.NOT_FOUND:
         yield "absent"
         return
     content = answer.accepted(title).content

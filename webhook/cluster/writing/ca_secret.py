@@ -11,13 +11,13 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from http import HTTPStatus
 
 from certs.rotation import Authorities, read_secret_data, secret_data
 from webhook.cluster.connection import ApiServer, JsonObject
 from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.named_watch import watch_named
 
-_ABSENT, _CONFLICT = 404, 409
 # Two controllers starting together need two attempts.
 _TRIES = 5
 
@@ -51,15 +51,15 @@ class CaSecret:
             data = {key: base64.b64encode(value).decode() for key, value in secret_data(following).items()}
             # The request has the version from reading, so a concurrent change is a conflict.
             answer = self._server.send("PUT", self._path, {**content, "data": data})
-            if answer.status != _CONFLICT:
+            if answer.status != HTTPStatus.CONFLICT:
                 answer.accepted(self.title)
                 return following, now
         raise ClusterError(f"{self.title}: every update conflicts with another writer")
 
     def _read(self) -> tuple[JsonObject, Authorities | None, datetime]:
         answer = self._server.send("GET", self._path)
-        if answer.status == _ABSENT:
-            raise RefusedError(_ABSENT, f"{self.title} does not exist; the chart creates it")
+        if answer.status == HTTPStatus.NOT_FOUND:
+            raise RefusedError(HTTPStatus.NOT_FOUND, f"{self.title} does not exist; the chart creates it")
         content = answer.accepted(self.title).content
         return content, read_secret_data(_decoded(content.get("data"))), answer.date or datetime.now(UTC)
 

@@ -5,18 +5,18 @@ An event's name depends on its text and its object. So the API server rejects du
 Source: events.k8s.io/v1 Event; kube-apiserver --event-ttl, after which an event is gone (1 h by default).
 """
 
+from http import HTTPStatus
 from urllib.parse import quote
 
 from webhook.cluster.connection import ApiServer, JsonObject
 
 EVENTS_API = "events.k8s.io/v1"
-_EXISTS = 409
 
 
 def create_event(server: ApiServer, event: JsonObject) -> bool:
     """Create the event. Returns False if it exists."""
     answer = server.send("POST", _path(event), event)
-    if answer.status == _EXISTS:
+    if answer.status == HTTPStatus.CONFLICT:
         return False
     answer.accepted()
     return True

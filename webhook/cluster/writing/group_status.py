@@ -6,6 +6,7 @@ group for a new group of the same name.
 Source: kubernetes.io/docs/reference/using-api/server-side-apply; apiextensions v1 ``CustomResourceSubresourceStatus``.
 """
 
+from http import HTTPStatus
 from urllib.parse import quote
 
 from webhook.cluster.connection import ApiServer, JsonObject
@@ -16,13 +17,13 @@ from webhook.core.api.spread_group import API_VERSION, KIND, RESOURCE, SpreadGro
 from webhook.core.api.types import Pod
 
 _PODS = Resource(kind="Pod", name="pods").reader("v1")
-_GONE = 404
 
 
 def read_status_of(server: ApiServer, group: SpreadGroup) -> object | None:
     """Return the present status, or {} without a status. None if the group is gone."""
     answer = server.send("GET", _path(group))
-    if answer.status == _GONE or (answer.content.get("metadata") or {}).get("uid", group.meta.uid) != group.meta.uid:
+    meta = answer.content.get("metadata") or {}
+    if answer.status == HTTPStatus.NOT_FOUND or meta.get("uid", group.meta.uid) != group.meta.uid:
         return None
     return answer.accepted().content.get("status") or {}
 

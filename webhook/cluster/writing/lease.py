@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from http import HTTPStatus
 
 from webhook.cluster.connection import ApiServer, JsonObject
 from webhook.cluster.errors import ClusterError
@@ -24,7 +25,6 @@ LEASE_SECONDS = 15
 RENEW_DEADLINE_SECONDS = 10.0
 RETRY_SECONDS = 2.0
 _JITTER = 1.2  # randomises waiting replicas, so that they do not retry together
-_CONFLICT = 409
 _RELEASES = 3  # attempts; without a release, another replica takes over 15 s later
 
 _log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class Elector:
                 now = _now()
                 given_back = {"leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
                 given_back["leaseTransitions"] = held.get("leaseTransitions", 0)
-                if self._write(lease, given_back) != _CONFLICT:
+                if self._write(lease, given_back) != HTTPStatus.CONFLICT:
                     break
             except ClusterError as error:
                 self._failed(str(error))
@@ -120,7 +120,7 @@ class Elector:
             self._observed, self._observed_at, self.holder = wanted, now, self._identity
             # Counted from before the request: other replicas count from its arrival or later.
             self._renewed_at, self.fault = now, ""
-        elif status != _CONFLICT:
+        elif status != HTTPStatus.CONFLICT:
             self._failed(f"{self._title} cannot be written: {status}")
 
     def _read(self) -> JsonObject:

@@ -6,6 +6,7 @@ cannot block a cluster. If removing the registration fails, a single `kubectl de
 
 import base64
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import NamedTuple
 
 from webhook.cluster.connection import ApiResponse, ApiServer, JsonObject
@@ -191,7 +192,7 @@ def unregister(server: ApiServer, configurations: Sequence[JsonObject]) -> None:
                 continue
             answer = server.send("DELETE", path)
         # Another client may have deleted it between the two requests.
-        if answer.status not in {200, 202, 404}:
+        if answer.status not in {HTTPStatus.OK, HTTPStatus.ACCEPTED, HTTPStatus.NOT_FOUND}:
             failed.append(_refused(configuration, answer))
     if failed:
         raise ClusterError("; ".join(failed))

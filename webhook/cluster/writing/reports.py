@@ -7,6 +7,7 @@ Source: openreports/reports-api v0.2.1 config/crd; kyverno v1.19.1 config/crds/p
 """
 
 from collections.abc import Iterator
+from http import HTTPStatus
 from urllib.parse import quote
 
 import msgspec
@@ -20,14 +21,13 @@ from webhook.cluster.wire import read_plurals
 from webhook.core.api.well_known import APP_MANAGED_BY
 from webhook.core.decoders import decoder_of, read_nested
 
-_ABSENT, _GONE = 404, 410
-# Refusals of this object alone: a concurrent change (409), invalid (422), or too large for the server (413).
-_OF_ONE_OBJECT = (409, 413, 422)
+# Refusals of this object alone: a concurrent change, too large for the server, or invalid.
+_OF_ONE_OBJECT = (HTTPStatus.CONFLICT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
 _NO_NAMESPACE = 'namespaces "'
 # The message of status 500 for an object near etcd's size limit.
 _FULL = "etcdserver: request is too large"
 # Quotas, policies and terminating namespaces refuse with other words. A missing permission blocks all writes.
-_NOT_ADMITTED = (400, 403)
+_NOT_ADMITTED = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN)
 _NO_PERMISSION = (" cannot patch resource ", " cannot create resource ", " cannot delete resource ")
 
 
@@ -47,7 +47,7 @@ class ReportStore(Struct, frozen=True):
         try:
             yield from self._ours()
         except RefusedError as refusal:
-            if refusal.status != _GONE:
+            if refusal.status != HTTPStatus.GONE:
                 raise
             # The page's token has expired: restart once.
             yield from self._ours()
@@ -64,7 +64,7 @@ class ReportStore(Struct, frozen=True):
     def remove(self, namespace: str, name: str) -> None:
         """Delete the report, if it exists."""
         answer = self.server.send("DELETE", f"{self._path(namespace)}/{quote(name)}")
-        if answer.status != _ABSENT:
+        if answer.status != HTTPStatus.NOT_FOUND:
             answer.accepted()
 
     def _path(self, namespace: str = "") -> str:
@@ -78,7 +78,7 @@ def report_store(server: ApiServer, api_version: str, kind: str) -> ReportStore 
         with server.open(group_path(api_version)) as stream:
             plural = read_plurals(stream.body()).get(kind)
     except RefusedError as refusal:
-        if refusal.status == _ABSENT:
+        if refusal.status == HTTPStatus.NOT_FOUND:
             return None
         raise
     return ReportStore(server, api_version, plural) if plural else None
