@@ -69,6 +69,22 @@ def test_a_list_of_one_kind_says_it_once():
     assert made.objects == {"Node": 1}
 
 
+ALLOWED = {"apiVersion": "net.example.com/v1", "kind": "AllowList", "metadata": {"name": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "objects"),
+    [
+        pytest.param(json.dumps(ALLOWED).encode(), {"AllowList": 1}, id="an object whose kind ends with List"),
+        pytest.param(lines(ALLOWED, NODE), {"AllowList": 1, "Node": 1}, id="such an object on the first line"),
+        pytest.param(json.dumps({"kind": "Nodes", "items": [NODE]}).encode(), {"Node": 1}, id="a list of another kind"),
+        pytest.param(b'{"apiVersion": "v1", "kind": "NodeList", "items": null}', {}, id="a list without items"),
+    ],
+)
+def test_a_list_is_known_by_its_items(content, objects):
+    assert read(content).objects == objects
+
+
 def test_one_object_over_several_lines():
     assert read(json.dumps(NODE, indent=2).encode()).objects == {"Node": 1}
 
@@ -105,9 +121,20 @@ def test_items_know_their_lines():
             id="a wrong type in a List",
         ),
         pytest.param(
-            lines(HEADER, bare(NODE)), "s.jsonl:2: an object without apiVersion and kind", id="an object without kind"
+            lines(HEADER, bare(NODE)),
+            "s.jsonl:2: not a Kubernetes object: it has no apiVersion and no kind",
+            id="an object without kind",
         ),
-        pytest.param(listed(bare(NODE)), "s.jsonl:1: an object without apiVersion and kind", id="an item without kind"),
+        pytest.param(
+            listed(bare(NODE)),
+            "s.jsonl:1: not a Kubernetes object: it has no apiVersion and no kind",
+            id="an item without kind",
+        ),
+        pytest.param(
+            listed({**bare(NODE), "kind": "Node"}, kind="NodeList"),
+            "s.jsonl:1: not a Kubernetes object: it has no apiVersion",
+            id="an item with a kind only, which has no type of its list",
+        ),
         pytest.param(
             lines({**HEADER, "kubernetesVersion": "v1.12.0"}),
             "s.jsonl:1: Snapshot: Kubernetes 1.12 is not supported. Use 1.31 to 1.37, or 1.38 as announced",

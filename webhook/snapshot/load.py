@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import ClassVar
 
-from msgspec import Raw, Struct, structs
+from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from webhook.cluster.live import left_out_line
 from webhook.cluster.resources import BUDGETS, BUILT_IN_RESOURCES
@@ -24,6 +24,7 @@ from webhook.core.index.readers import decode_object
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.logs import bounded
 from webhook.manifests.reading.files import most_unpacked
+from webhook.manifests.reading.lists import inherit, missing_type, split_list
 
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -123,10 +124,8 @@ class Header(Struct, frozen=True, rename="camel"):
         return {**{name: "not in this snapshot" for name in _RESOURCES if name in later}, **self.missing}
 
 
-class _List(Struct, frozen=True, rename="camel"):
-    api_version: str | None = None
-    kind: str | None = None
-    items: tuple[Raw, ...] | None = None
+class _List(TypeMeta, frozen=True):
+    items: list[Raw] | UnsetType | None = UNSET
 
 
 _TYPE = decoder_of(TypeMeta)
@@ -229,7 +228,7 @@ def read_items(stream: io.BufferedReader, name: str, limits: _Limits = _LIMITS) 
 def _is_whole(line: bytes) -> bool:
     """Whether the first line is a complete object and no List. If so, each line holds one object."""
     try:
-        return not (_TYPE.decode(line).kind or "").endswith("List")
+        return _LIST.decode(line).items is UNSET
     except _UNREADABLE:
         return False
 
@@ -262,31 +261,25 @@ def _document(text: bytes, name: str, limits: _Limits) -> Iterator[Item]:
         whole = _LIST.decode(text)
     except _UNREADABLE as error:
         raise SnapshotError(name, f"not JSON: {bounded(str(error))}", _line_of(text, error)) from error
-    listed = whole.kind or ""
-    if not listed.endswith("List"):
+    if whole.items is UNSET:
         yield _item(text, name, 1)
         return
-    # A list from the API server (PodList) gives the type once for all items.
-    kind = listed.removesuffix("List")
-    stated = TypeMeta(api_version=whole.api_version, kind=kind) if kind else None
-    line, counted = 1, 0
-    if len(whole.items or ()) > limits.objects:
+    items = whole.items or []
+    if len(items) > limits.objects:
         raise SnapshotError(name, f"more than {limits.objects:,} objects")
-    for raw in whole.items or ():
-        start = text.index(bytes(raw), counted)
-        line, counted = line + text.count(b"\n", counted, start), start
-        yield _item(raw, name, line, stated)
+    for item in split_list(text, items):
+        yield _item(item.text, name, item.line, whole)
 
 
-def _item(raw: bytes | Raw, name: str, line: int, stated: TypeMeta | None = None) -> Item:
+def _item(raw: bytes, name: str, line: int, outer: TypeMeta | None = None) -> Item:
     try:
         of = _TYPE.decode(raw)
     except _UNREADABLE as error:
         raise SnapshotError(name, f"not a Kubernetes object: {bounded(str(error))}", line) from error
-    if not of.kind or not (of.api_version or of.kind == Header.KIND):
-        if stated is None:
-            raise SnapshotError(name, "an object without apiVersion and kind", line)
-        of = stated
+    if outer is not None:
+        of = inherit(of, outer)
+    if of.kind != Header.KIND and (missing := missing_type(of.api_version, of.kind)):
+        raise SnapshotError(name, missing, line)
     return Item(line=line, of=of, raw=Raw(raw))
 
 

@@ -13,7 +13,7 @@ from itertools import accumulate
 from pathlib import PurePath
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, structs
+from msgspec import Raw, Struct, structs
 
 from webhook.core.api.types import LabelSelector, SpreadConstraint, TypeMeta
 from webhook.core.decoders import decoder_of
@@ -21,6 +21,7 @@ from webhook.core.text import one_line
 from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, may_hold_constraints
 from webhook.manifests.reading.documents import InputDocument, InputFault, split
 from webhook.manifests.reading.go_yaml import MAX_DUPLICATES, MAX_YAML_LEVELS, Json, read_document
+from webhook.manifests.reading.lists import Head, inherit, missing_type, split_list
 from webhook.manifests.reading.other_files import VALUES, claims, passed_constraints, why_passed_over
 from webhook.manifests.reading.positions import ValuePosition, find, is_deeper, json_duplicates, json_tree, yaml_tree
 from webhook.manifests.reading.unreadable import unreadable
@@ -137,16 +138,7 @@ def _nowhere(path: str) -> FieldPosition:
     raise LookupError(path)
 
 
-class _Head(Struct, frozen=True, rename="camel"):
-    """The fields that decide how to read an object. They may have any type."""
-
-    api_version: Json = None
-    kind: Json = None
-    metadata: Json = None
-    items: Raw | UnsetType = UNSET
-
-
-_HEAD = decoder_of(_Head)
+_HEAD = decoder_of(Head)
 _ITEMS = decoder_of(list[Raw])
 
 
@@ -185,7 +177,7 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
         yield crd
         return
     if len(document.text) > _MAX_UNSNIFFED_BYTES and not any(word in document.text for word in _TYPE_WORDS):
-        yield document.fault(_missing(None, None), document.start, foreign=True)
+        yield document.fault(missing_type(None, None), document.start, foreign=True)
         return
     if len(document.text) > MAX_YAML_BYTES:
         size, limit = len(document.text) / 2**20, MAX_YAML_BYTES // 2**20
@@ -201,7 +193,7 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
         yield from _values(document, reading.value, is_asked=values and VALUES in note)
         return
     value = reading.value
-    foreign = not isinstance(value, dict) or bool(_missing(value.get("apiVersion"), value.get("kind")))
+    foreign = not isinstance(value, dict) or bool(missing_type(value.get("apiVersion"), value.get("kind")))
     unseparated = {"apiVersion", "kind"} <= {duplicate.key for duplicate in reading.duplicates}
     for duplicate in reading.duplicates:
         hint = "; is '---' missing above?" if unseparated and duplicate.key == "apiVersion" else ""
@@ -222,7 +214,7 @@ def _values(document: InputDocument, value: Json, *, is_asked: bool) -> Iterator
     Yield nothing unless ``is_asked``: the caller wants values files.
     """
     if is_asked and isinstance(value, dict) and may_hold_constraints(document.text):
-        head = _Head("", VALUES_KIND, {"name": PurePath(document.file).name})
+        head = Head("", VALUES_KIND, {"name": PurePath(document.file).name})
         value = {**value, "apiVersion": "", "kind": VALUES_KIND}
         yield _manifest(document, head, value, _locator(document, lambda: yaml_tree(document.text)), "")
 
@@ -240,7 +232,7 @@ def _definition(document: InputDocument) -> Manifest | None:
         return None
     name = _NAME_OF.search(document.text)
     value = {**types, "metadata": {"name": name[1].decode("utf-8", "replace")} if name else {}}
-    head = _Head(types["apiVersion"], types["kind"], value["metadata"])
+    head = Head(types["apiVersion"], types["kind"], value["metadata"])
     return _manifest(document, head, value, _locator(document, lambda: yaml_tree(document.text)), "")
 
 
@@ -258,7 +250,7 @@ def _objects(
     value: Json,
     prefix: str,
     locate: Callable[[str], FieldPosition],
-    outer: _Head | None = None,
+    outer: Head | None = None,
 ) -> Iterator[Manifest | InputFault]:
     """Yield the object in ``value``, or each object of a List. ``outer`` is the List containing the value, if any."""
 
@@ -275,20 +267,20 @@ def _objects(
         )
         yield _json_patch(document, value, locate) or fault(f"{what}{passed_constraints(value)}", foreign=True)
         return
-    head = _Head(value.get("apiVersion"), value.get("kind"), value.get("metadata"))
+    head = Head(value.get("apiVersion"), value.get("kind"), value.get("metadata"))
     items = value.get("items")
     if items is not None:
         if not (isinstance(items, list) and _is_list(head, items)):
             what = f"not a Kubernetes list: items is {_kind_of_json(items)}"
-            yield fault(_missing(head.api_version, head.kind) or what, foreign=not _is_list(head, items))
+            yield fault(missing_type(head.api_version, head.kind) or what, foreign=not _is_list(head, items))
             return
         if not items:
             yield fault(_EMPTY_LIST, fatal=False)
         for number, item in enumerate(items):
             yield from _objects(document, item, f"{prefix}items[{number}].", locate, head)
         return
-    stated = _inherit(head, outer) if outer else head
-    if missing := _missing("v1" if document.is_patch else stated.api_version, stated.kind):
+    stated = inherit(head, outer) if outer else head
+    if missing := missing_type("v1" if document.is_patch else stated.api_version, stated.kind):
         yield fault(f"{missing}{passed_constraints(value)}", foreign=not claims(value))
         return
     if stated is not head:
@@ -297,7 +289,7 @@ def _objects(
 
 
 def _json_objects(
-    document: InputDocument, *, duplicates: bool, outer: _Head | None = None, values: bool = False
+    document: InputDocument, *, duplicates: bool, outer: Head | None = None, values: bool = False
 ) -> Iterator[Manifest | InputFault]:
     head = _json_head(document)
     if isinstance(head, InputFault):
@@ -310,10 +302,10 @@ def _json_objects(
     if is_deeper(document.text, MAX_YAML_LEVELS):
         yield document.fault(f"nested more than {MAX_YAML_LEVELS} levels deep")
         return
-    stated = _inherit(head, outer) if outer else head
+    stated = inherit(head, outer) if outer else head
     if stated.kind == _SNAPSHOT_HEADER and not stated.api_version:
         return
-    if missing := _missing(stated.api_version, stated.kind):
+    if missing := missing_type(stated.api_version, stated.kind):
         value = msgspec.json.decode(document.text)
         note = "" if outer else why_passed_over(document.file, value)
         yield document.fault(
@@ -334,7 +326,7 @@ def _json_objects(
     yield _manifest(document, stated, typed, _locator(document, lambda: json_tree(document.text.decode())), "")
 
 
-def _json_head(document: InputDocument) -> _Head | InputFault:
+def _json_head(document: InputDocument) -> Head | InputFault:
     text = document.text
     try:
         head = _HEAD.decode(text)
@@ -351,53 +343,28 @@ def _json_head(document: InputDocument) -> _Head | InputFault:
 
 
 def _json_items(
-    document: InputDocument, head: _Head, raw: bytes, *, duplicates: bool
+    document: InputDocument, head: Head, raw: bytes, *, duplicates: bool
 ) -> Iterator[Manifest | InputFault]:
-    """Yield the objects of a JSON list as documents of their own. A large list is never parsed as a whole."""
+    """Yield the objects of a JSON list as documents of their own."""
     try:
         items = _ITEMS.decode(raw)
     except msgspec.ValidationError:
         yield document.fault("not a Kubernetes list: items is not a list", foreign=not _is_list(head, ()))
         return
     if not _is_list(head, [msgspec.json.decode(item) for item in items[:1]]):
-        yield document.fault(_missing(head.api_version, head.kind), foreign=True)
+        yield document.fault(missing_type(head.api_version, head.kind), foreign=True)
         return
     if not items:
         yield document.fault(_EMPTY_LIST, fatal=False)
-    text, end, line = document.text, max(document.text.find(raw), 0), document.line
-    line += text.count(b"\n", 0, end)
-    newline = text.rfind(b"\n", 0, end)
-    for item in items:
-        piece = bytes(item)
-        start = text.find(piece, end)
-        # Counted from item to item: from the beginning each time, a large list would take quadratic time.
-        line += text.count(b"\n", end, start)
-        newline = max(newline, text.rfind(b"\n", end, start))
-        column = start - newline - 1 + (document.column if newline < 0 else 0)
-        yield from _json_objects(
-            structs.replace(document, text=piece, line=line, column=column), duplicates=duplicates, outer=head
-        )
-        end = start + len(piece)
-        line += piece.count(b"\n")
-        newline = max(newline, text.rfind(b"\n", start, end))
+    start = max(document.text.find(raw), 0)
+    for item in split_list(document.text, items, start=start, line=document.line, column=document.column):
+        yield from _json_objects(structs.replace(document, **item._asdict()), duplicates=duplicates, outer=head)
 
 
-def _is_list(head: _Head, items: Json) -> bool:
+def _is_list(head: Head, items: Json) -> bool:
     """Whether an object with ``items`` is a list of objects: the list or its first item has a type."""
     first = items[0] if isinstance(items, list) and items else None
     return bool(head.kind or head.api_version) or (isinstance(first, dict) and bool(first.get("kind")))
-
-
-def _inherit(head: _Head, outer: _Head) -> _Head:
-    """Return the type and metadata of a list item.
-
-    An item without apiVersion and kind has the type of its list, such as ``DeploymentList``.
-
-    Source: apimachinery unstructured ``unstructuredJSONScheme.decodeToList``.
-    """
-    if head.kind or head.api_version or not isinstance(outer.kind, str) or outer.kind == "List":
-        return head
-    return structs.replace(head, api_version=outer.api_version, kind=outer.kind.removesuffix("List"))
 
 
 def _json_patch(document: InputDocument, value: Json, locate: Callable[[str], FieldPosition]) -> Manifest | None:
@@ -405,7 +372,7 @@ def _json_patch(document: InputDocument, value: Json, locate: Callable[[str], Fi
     if not isinstance(value, list) or not value or not all(map(_is_operation, value)):
         return None
     patch = {OPERATIONS: value}
-    return _manifest(document, _Head("", JSON_PATCH), patch, lambda path: locate(path.removeprefix(OPERATIONS)), "")
+    return _manifest(document, Head("", JSON_PATCH), patch, lambda path: locate(path.removeprefix(OPERATIONS)), "")
 
 
 def _is_operation(value: Json) -> bool:
@@ -427,13 +394,6 @@ def _broken_operation(document: InputDocument, value: Json) -> str:
     return f"not a JSON 6902 patch: operation [{number}] has {wrong}, so kustomize refuses it"
 
 
-def _missing(api_version: Json, kind: Json) -> str:
-    """Return why a document is not an API object: its missing fields. Empty for an API object."""
-    fields = {"apiVersion": api_version, "kind": kind}
-    absent = [name for name, value in fields.items() if not (isinstance(value, str) and value)]
-    return f"not a Kubernetes object: it has no {' and no '.join(absent)}" if absent else ""
-
-
 def _kind_of_json(value: Json) -> str:
     return {dict: "a mapping", list: "a list", str: "text", bool: "true or false", type(None): "nothing"}.get(
         type(value), "a number"
@@ -442,7 +402,7 @@ def _kind_of_json(value: Json) -> str:
 
 def _manifest(
     document: InputDocument,
-    head: _Head,
+    head: Head,
     value: bytes | Mapping[str, Json],
     locate: Callable[[str], FieldPosition],
     prefix: str,
