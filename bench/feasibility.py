@@ -72,7 +72,7 @@ def measure(engine, bodies, index, rng, nodes):
         index.apply("MODIFIED", running(f"p{number}", "app-1", untainted(rng, nodes)))
         body = bodies[number % len(bodies)]
         began = time.thread_time_ns()
-        decision = answer("validate", decode_review(body), engine, today="2026-01-01").decision
+        decision = answer("validate", decode_review(body), engine, now="2026-01-01").decision
         times.append((time.thread_time_ns() - began) / 1e3)
         found.add(
             "-" if decision.feasibility is None else f"{decision.feasibility.verdict} {decision.feasibility.cause}"

@@ -229,7 +229,7 @@ def milliseconds(engine, asked, *, elsewhere=False, calls=CALLS):
                 "validate",
                 request,
                 engine,
-                today="2026-01-01",
+                now="2026-01-01",
                 budget=Budget(clock=time.perf_counter, until=until, may_search=not elsewhere),
             )
             what = "FAILED" if given.failed else ""

@@ -114,9 +114,7 @@ def measured(nodes):
     gc.freeze()
     incoming = as_created(msgspec.json.decode(pod(0, nodes), type=Pod), RECORDED)
     engine = Engine(policy=Policy(), version=RECORDED, index=index)
-    here = scan_context(
-        Context(policy=Policy(), version=RECORDED, index=index, today="2026-11-23", now="2026-11-23T12:00:00Z")
-    )
+    here = scan_context(Context(policy=Policy(), version=RECORDED, index=index, now="2026-11-23T12:00:00Z"))
     workloads = nodes * PODS_A_NODE // PODS_A_WORKLOAD
     scanned = [deployment(number) for number in range(0, workloads, workloads // SAMPLE)][:SAMPLE]
     moved = [msgspec.json.decode(pod(number * 7, nodes, moved=3), type=Pod) for number in range(2_000)]

@@ -412,7 +412,7 @@ def in_line(engine, body, *, calls=CALLS):
             "validate",
             decode_review(body),
             engine,
-            today="2026-01-01",
+            now="2026-01-01",
             budget=Budget(clock=time.perf_counter, until=until, may_search=False),
         )
         found.append((time.thread_time() - began) * 1e3)

@@ -48,7 +48,7 @@ def main():
             "ADDED", decode_object(msgspec.Raw(encoded), TypeMeta(api_version=made["apiVersion"], kind=made["kind"]))
         )
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    here = Context(policy=Policy(), version=RECORDED, index=index, today="2026-11-23", now="2026-11-23T12:00:00Z")
+    here = Context(policy=Policy(), version=RECORDED, index=index, now="2026-11-23T12:00:00Z")
     began, found, sizes, longest = time.process_time(), [], [], 0.0
     for first in range(0, len(raw), SLICE):
         at = time.process_time()

@@ -46,7 +46,7 @@ class WatchedCluster:
 
     def noted(self, now):
         """Find the workloads with changed facts. Returns the context of their scan."""
-        within = scan_context(Context(policy=Policy(), version=RECORDED, index=self.index, today=now[:10], now=now))
+        within = scan_context(Context(policy=Policy(), version=RECORDED, index=self.index, now=now))
         self.known.note(self.changes.take()[0], within)
         return within
 

@@ -97,8 +97,8 @@ def expression(**fields):
     return {"labelSelector": {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "tier", **fields}]}}
 
 
-def examined(manifest, policy=DENY, *, index=None, version=RECENT, now=""):
-    return examine(manifest, Context(policy=policy, index=index, version=version, today=TODAY, now=now))
+def examined(manifest, policy=DENY, *, index=None, version=RECENT, now=TODAY):
+    return examine(manifest, Context(policy=policy, index=index, version=version, now=now))
 
 
 def judged_by(rule, manifest, policy=DENY, **kwargs):
@@ -166,7 +166,7 @@ def decide(new, old=None, policy=DENY, *, index=None, version=RECENT, until=2.0,
         policy=policy,
         index=index,
         version=version,
-        today=TODAY,
+        now=TODAY,
         budget=Budget(until=until),
         age=lambda: age,
     )

@@ -19,7 +19,7 @@ def snapshot_of(data):
 
 
 def context(snapshot, policy=PLAIN):
-    return Context(policy=policy, version=snapshot.index.version, index=snapshot.index, today=TODAY)
+    return Context(policy=policy, version=snapshot.index.version, index=snapshot.index, now=TODAY)
 
 
 def scanned(data, policy=PLAIN, *, of_a_slice=100):

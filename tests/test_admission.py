@@ -50,7 +50,7 @@ def review(**request):
 
 
 def told(body, route="validate", engine=ENGINE):
-    made = answer(route, decode_review(body), engine, today="2026-11-21")
+    made = answer(route, decode_review(body), engine, now="2026-11-21")
     return json.loads(made.body)
 
 
@@ -298,7 +298,7 @@ def test_a_bug_is_logged_with_the_requests_fields_and_allowed(caplog):
     engine = Engine(policy=DENY, version=RECORDED, index=Broken())
     faulty = decode_review(rollout(maxSkew="1"))
     with caplog.at_level(logging.ERROR):
-        made = answer("validate", faulty, engine, today="2026-11-21")
+        made = answer("validate", faulty, engine, now="2026-11-21")
     assert made.failed
     assert json.loads(made.body)["response"] == {
         "uid": "e2296",
@@ -336,7 +336,7 @@ LOSS = "zone-loss-strands-pods"
 )
 def test_the_engine_leaves_warnings_to_policies(policies_warn, rules):
     engine = Engine(policy=PLAIN, version=RECORDED, policies_warn=policies_warn)
-    assert engine.context("2026-11-28", "", Budget()).warned_by_policies == rules
+    assert engine.context("2026-11-28", Budget()).warned_by_policies == rules
 
 
 @pytest.mark.parametrize(

@@ -88,13 +88,12 @@ class Engine(Struct, frozen=True, kw_only=True, dict=True):
     def _warned_by_policies(self) -> frozenset[str]:
         return warned_by_policies(self.policy, self.version) if self.policies_warn else frozenset()
 
-    def context(self, today: str, now: str, budget: Budget) -> Context:
+    def context(self, now: str, budget: Budget) -> Context:
         """Return the context of a review at this moment."""
         return Context(
             policy=self.policy,
             version=self.version,
             index=self.index,
-            today=today,
             now=now,
             age=self.age,
             budget=budget,
@@ -142,8 +141,7 @@ def answer(  # noqa: PLR0913 each differs between requests
     request: AdmissionRequest,
     engine: Engine,
     *,
-    today: str,
-    now: str = "",
+    now: str,
     budget: Budget = _NO_LIMIT,
     waited: bool = True,
     unread_for: Reason | None = None,
@@ -155,7 +153,6 @@ def answer(  # noqa: PLR0913 each differs between requests
         route: The webhook that was called.
         request: The request.
         engine: The policy and the cluster.
-        today: An ISO date (UTC).
         now: An ISO time (UTC).
         budget: The time limit, on the clock `time.perf_counter`. If it forbids searches, the decision may be `costly`.
         waited: Whether waiting for missing objects is over. If false, the decision may name an awaited object. Do not
@@ -165,7 +162,7 @@ def answer(  # noqa: PLR0913 each differs between requests
     """
 
     def decide() -> Decision:
-        context = engine.context(today, now, budget)
+        context = engine.context(now, budget)
 
         def judge(index: ReadOnlyIndex | None) -> Decision:
             here = context if index is None or index is engine.index else context.with_index(index)

@@ -92,7 +92,7 @@ class Inspection:
 
     def examine(self, manifest=None):
         raw = msgspec.json.encode(manifest or self.manifest)
-        return examine(raw, Context(policy=POLICY, index=self.index, version=RECORDED, today=NOW[:10], now=NOW))
+        return examine(raw, Context(policy=POLICY, index=self.index, version=RECORDED, now=NOW))
 
     @cached_property
     def examined(self):

@@ -112,7 +112,7 @@ def simulated(world):
         of = Target(files=(file.name,))
         read = read_snapshot(io.BufferedReader(io.BytesIO(lines)), "world", keep=lambda item: is_kept(item, of, WhatIf(), ()))
         known = ClusterSource(index=read.index, version=read.version, source="world", kept=read.kept)
-        within = Context(policy=Policy(), version=read.version or RECORDED, index=read.index, today="2026-11-24", namespace="shop")
+        within = Context(policy=Policy(), version=read.version or RECORDED, index=read.index, now="2026-11-24", namespace="shop")
         found, _ = targets(of, known, within, WhatIf(), replicas=None, everywhere=False)
     run = Run(index=known.index, targets=found, within=within, effort=Effort(states=STATES), rollout="rolls" in world)
     (joint,) = run.joint_verdicts(WhatIf())

@@ -19,7 +19,7 @@ _NUMBERS = ("above", "plan", "ours", "theirs", "pending", "unrepaired")
 def plan_of(asked):
     """Our plan for the Deployment's pods, which all have the same constraints."""
     index = index_of(asked)
-    within = Context(policy=Policy(), version=RECORDED, index=index, today="", namespace="")
+    within = Context(policy=Policy(), version=RECORDED, index=index, now="", namespace="")
     own = selector_from_labels(LABELS)
     pod = next_pod(asked)
     pod["metadata"]["namespace"] = asked["deployment"]["metadata"]["namespace"]

@@ -26,5 +26,5 @@ def of_descheduler(asked):
 
 def _said(asked, there):
     world = {"id": asked["id"], "objects": [*there, *asked["pods"]], "workload": asked["deployment"]}
-    of = Context(policy=Policy(), index=Inspection(world, None).index, version=RECORDED, today=NOW[:10], now=NOW)
+    of = Context(policy=Policy(), index=Inspection(world, None).index, version=RECORDED, now=NOW)
     return [each.finding.summary for each in examine(asked["deployment"], of).findings if each.finding.rule == AUTOSCALER.id]

@@ -577,7 +577,7 @@ def test_the_chart_passes_its_own_rules(role):
     deployment = one("Deployment", ZERO, role)
     examined = examine(
         json.dumps(deployment).encode(),
-        Context(policy=policy(ZERO), version=RECORDED, today="2026-01-01", namespace="platform"),
+        Context(policy=policy(ZERO), version=RECORDED, now="2026-01-01", namespace="platform"),
     )
     assert (examined.findings, examined.warnings) == ((), ())
 

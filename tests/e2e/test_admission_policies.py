@@ -211,7 +211,7 @@ def ours(made, namespace, engine, known):
         "object": made | {"metadata": metadata},
     }
     body = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).encode()
-    decision = answer("validate", decode_review(body), engine, today=TODAY, now=f"{TODAY}T00:00:00Z").decision
+    decision = answer("validate", decode_review(body), engine, now=f"{TODAY}T00:00:00Z").decision
     first = {}
     for judged in decision.findings:
         if judged.finding.rule in known:

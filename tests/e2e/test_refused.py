@@ -38,7 +38,7 @@ def of_kind(kind, *constraints, name="web"):
 
 def said(made):
     """What the rule says of an object: kube-apiserver's words about its pods, the field, and the object as mended."""
-    found = examine(made, Context(policy=Policy(), version=RECORDED, today="2026-11-21")).findings
+    found = examine(made, Context(policy=Policy(), version=RECORDED, now="2026-11-21")).findings
     [finding] = [each.finding for each in found if each.finding.rule == "pods-refused"]
     words = finding.summary.removeprefix("no pod of this workload can be created: ")
     return words, finding.path, applied(made, finding.edits)

@@ -160,8 +160,7 @@ def test_300_of_300_answers_are_those_of_a_new_index(plane, namespace, watching,
             engine = Engine(policy=policy, version=known.version, index=known.index)
             now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             fresh = [
-                json.loads(answer("validate", decode_review(each), engine, today=now[:10], now=now).body)["response"]
-                for each in bodies
+                json.loads(answer("validate", decode_review(each), engine, now=now).body)["response"] for each in bodies
             ]
             if state(plane) == before:
                 break

@@ -60,7 +60,7 @@ def answered_or_refused(body, route, engine):
     except ReviewError as error:
         assert error.status == 400  # noqa: PT017 either outcome is right, each in its way
         return
-    made = answer(route, request, engine, today=TODAY)
+    made = answer(route, request, engine, now=TODAY)
     assert time.process_time() - began < MOST_SECONDS
     assert not made.failed, made
     document = json.loads(made.body)

@@ -297,7 +297,7 @@ def faults(number):
     """What was raised in this world, as text; what a rule raised is told by the rule."""
     world = World(number)
     index, seen = world.index, []
-    context = Context(policy=world.policy, index=index, version=world.version, today="2026-11-22", now=world.now)
+    context = Context(policy=world.policy, index=index, version=world.version, now=world.now)
     try:
         found = examine(world.object, context)
         seen += [each for each in found.not_evaluated if each.fault]

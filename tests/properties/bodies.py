@@ -208,7 +208,7 @@ def faults(number):
 def answered(route, asked, engine, wrong):
     body = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}).encode()
     began = time.process_time()
-    made = answer(route, decode_review(body), engine, today=TODAY, now=NOW)
+    made = answer(route, decode_review(body), engine, now=NOW)
     if (seconds := time.process_time() - began) > MOST_SECONDS:
         wrong.append(f"{route}: {seconds:.1f} s")
     raised = [each for each in made.decision.not_evaluated if each.fault]

@@ -194,7 +194,7 @@ class Asking:
 
 def answers(world, index):
     """What is decided beside the index, by facts of one moment as the server asks for them, and directly."""
-    given = Context(policy=world.policy, version=world.version, today=TODAY, now=world.now)
+    given = Context(policy=world.policy, version=world.version, now=world.now)
     return [answer for request in requests(world) for answer in _answers(request, given, index)]
 
 

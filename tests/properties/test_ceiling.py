@@ -161,7 +161,7 @@ class World:
         policy = replace(DENY, capacity=capacity)
         said = examine(
             self.manifest(replicas),
-            Context(policy=policy, index=index or self.index(), version=RECORDED, today="2026-11-21"),
+            Context(policy=policy, index=index or self.index(), version=RECORDED, now="2026-11-21"),
         ).findings
         return [each for each in said if each.finding.rule in rules]
 

@@ -90,7 +90,7 @@ def said(raw, detail, ceiling):
     """What a user hears, as one text, and the rules that spoke."""
     policy = Policy(ceiling=ceiling, rules=ALL, capacity="fixed", messages=Messages(detail=detail))
     engine = Engine(policy=policy, version=RECORDED, index=CLUSTER)
-    made = answer("validate", decode_review(raw), engine, today="2026-11-21")
+    made = answer("validate", decode_review(raw), engine, now="2026-11-21")
     response = json.loads(made.body)["response"]
     assert not made.failed
     notes = response.get("auditAnnotations", {}).values()

@@ -129,7 +129,7 @@ class Town:
                 self.raw[key_of_object(raw)] = raw
 
     def within(self):
-        here = Context(policy=self.policy, version=RECORDED, index=self.index, today=self.now[:10], now=self.now)
+        here = Context(policy=self.policy, version=RECORDED, index=self.index, now=self.now)
         return scan_context(here)
 
     def looks(self, *, every=True, scan=scan_workload):

@@ -44,7 +44,7 @@ def test_every_rule_answers(name):
     spoken = set()
     for number, scenario in enumerate(scenarios(name)):
         manifest = deployment(scenario.pod, 2 + number % 9)
-        found = examine(manifest, Context(policy=FIXED, index=scenario.index, version=RECORDED, today="2026-11-21"))
+        found = examine(manifest, Context(policy=FIXED, index=scenario.index, version=RECORDED, now="2026-11-21"))
         spoken |= {each.finding.rule for each in found.findings}
     # Pods of the scenarios about volumes declare no constraint.
     assert spoken & NEED_CLUSTER or name == "verdict-storage.jsonl.gz"

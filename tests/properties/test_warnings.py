@@ -44,7 +44,7 @@ def test_no_warning_is_cut_inside_a_word(rule, name):
     index = cluster(shown.nodes, labelled=shown.labels) if shown.nodes else None
     for manifest in (yaml.safe_load(shown.bad), with_names(shown.bad, name)):
         judged = examine(
-            json.dumps(manifest).encode(), Context(policy=OPEN, index=index, version=RECORDED, today="2026-01-01")
+            json.dumps(manifest).encode(), Context(policy=OPEN, index=index, version=RECORDED, now="2026-01-01")
         ).findings
         for each in judged:
             [warning] = warnings_of([each.finding])

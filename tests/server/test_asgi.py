@@ -655,5 +655,5 @@ def test_a_changed_configuration_is_taken_and_a_bad_one_is_not(tmp_path, state):
     assert "evenspread_config_valid 1.0\n" in state.metrics.text().decode()
 
 
-def test_today_is_an_iso_date(state):
-    assert state.today() == time.strftime("%Y-%m-%d", time.gmtime())
+def test_now_is_an_iso_time():
+    assert ServerState(ENGINE, Metrics(), clock=lambda: 1.9).now() == "1970-01-01T00:00:01Z"

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 
 def job(manifest=COSTLY, policy=STRICT, *, skipped_rules=frozenset(), **fields):
-    context = Context(policy=policy, version=RECENT, today=TODAY, skipped_rules=skipped_rules)
+    context = Context(policy=policy, version=RECENT, now=TODAY, skipped_rules=skipped_rules)
     return ReviewJob(request(manifest, **fields), context, waited=True)
 
 

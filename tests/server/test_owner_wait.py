@@ -71,7 +71,7 @@ class Cluster:
             "mutate",
             replace(REQUEST, namespace=namespace),
             self.engine,
-            today="2026-01-01",
+            now="2026-01-01",
             waited=waited,
         )
 
@@ -164,7 +164,7 @@ def test_a_finding_waits_for_the_label_of_a_namespace_made_in_the_same_instant(k
     request = replace(REQUEST, object=json.dumps(broken).encode())
 
     async def judge(*, waited):
-        return admission.answer("validate", request, cluster.engine, today="2026-01-01", waited=waited)
+        return admission.answer("validate", request, cluster.engine, now="2026-01-01", waited=waited)
 
     async def play():
         loop = asyncio.get_running_loop()

@@ -57,7 +57,7 @@ class Frame(Struct, frozen=True, kw_only=True):
             policy=self.policy,
             version=self.version,
             index=self.declared or self.index,
-            today=self.today,
+            now=self.today,
             namespace=namespace,
             scalers=self.scalers,
             same_file=self.same_file.get(file),

@@ -54,7 +54,7 @@ def cluster_context(policy: Policy, feed: Feed, seconds: float) -> Context:
     """
     check_age(policy, feed)
     now = iso_time(seconds)
-    return Context(policy=policy, version=feed.version or RECORDED, index=feed.index, today=now[:10], now=now)
+    return Context(policy=policy, version=feed.version or RECORDED, index=feed.index, now=now)
 
 
 def current_context(policy: Policy, feed: Feed, seconds: float) -> ScanContext:

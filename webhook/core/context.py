@@ -19,8 +19,7 @@ class Context(Struct, frozen=True, kw_only=True):
         policy: The policy.
         version: The Kubernetes release.
         index: The cluster. None if no cluster is known.
-        today: An ISO date (UTC).
-        now: An ISO time (UTC). Empty if unknown.
+        now: An ISO time (UTC). The CLI gives only a date. Empty if unknown.
         age: Seconds since the index was last known to be current.
         budget: The time and effort that the examination may take.
         namespace: The namespace of an object that names none.
@@ -36,7 +35,6 @@ class Context(Struct, frozen=True, kw_only=True):
     policy: Policy
     version: KubernetesVersion
     index: ReadOnlyIndex | None = None
-    today: str = ""
     now: str = ""
     age: Callable[[], float] = float  # returns 0.0, and can be sent to another process
     budget: Budget = Budget()
@@ -48,6 +46,11 @@ class Context(Struct, frozen=True, kw_only=True):
     warned_by_policies: frozenset[str] = frozenset()
     creating: bool = True
     fixes: bool = True
+
+    @property
+    def today(self) -> str:
+        """The ISO date (UTC)."""
+        return self.now[:10]
 
     @property
     def cluster(self) -> ReadOnlyIndex:

@@ -209,7 +209,7 @@ class AdmissionApp:
         if request is None:
             return None
         state = self._state
-        return admission.answer(route, request, state.engine, today=state.today(), unread_for=_UNREAD[status])
+        return admission.answer(route, request, state.engine, now=state.now(), unread_for=_UNREAD[status])
 
     async def _judge_anywhere(
         self, route: Route, body: bytes, deadline: float, connection: Connection, *, waited: bool
@@ -240,7 +240,7 @@ class AdmissionApp:
 
     def _job(self, request: AdmissionRequest, *, waited: bool) -> ReviewJob:
         state, engine = self._state, self._state.engine
-        context = engine.context(state.today(), state.now(), Budget())
+        context = engine.context(state.now(), Budget())
         return ReviewJob(request, replace(context, index=None, age=partial(float, engine.age())), waited)
 
     def _judge(  # noqa: PLR0913 varies by request
@@ -260,7 +260,6 @@ class AdmissionApp:
             route,
             decode_review(body, in_line=in_line),
             state.engine,
-            today=state.today(),
             now=state.now(),
             budget=Budget(clock=time.perf_counter, until=deadline, may_search=may_search, unjudged=unjudged),
             waited=waited,

@@ -23,13 +23,8 @@ _decisions = logging.getLogger("webhook.decisions")
 
 
 @lru_cache(1)
-def _day(number: int) -> str:
-    # Formatting takes longer than most rules, so both texts are cached: a day and a second.
-    return time.strftime("%Y-%m-%d", time.gmtime(number * 86_400))
-
-
-@lru_cache(1)
 def _second(number: int) -> str:
+    # Formatting takes longer than most rules.
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(number))
 
 
@@ -57,10 +52,6 @@ class ServerState:
         self.config_fault = ""
         self.certificate_fault = ""
         self.own_certificate = own_certificate
-
-    def today(self) -> str:
-        """Return the date as ISO text (UTC)."""
-        return _day(int(self.clock()) // 86_400)
 
     def now(self) -> str:
         """Return the time to the second as ISO text (UTC)."""

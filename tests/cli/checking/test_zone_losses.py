@@ -128,7 +128,7 @@ def small_worlds(family):
 @pytest.mark.parametrize("family", ["policies and taints", "affinity", "resources"])
 def test_what_is_said_without_a_search_is_what_the_search_says(family, monkeypatch):
     for name, made, index in small_worlds(family):
-        within = scan_context(Context(policy=PLAIN, version=RECORDED, today=TODAY, index=index))
+        within = scan_context(Context(policy=PLAIN, version=RECORDED, now=TODAY, index=index))
         pods = tuple(next_pods(made, within))
         quick = zone_losses.zone_losses(made, pods, within)
         with monkeypatch.context() as patched:

@@ -329,6 +329,17 @@ class TestTheOrder:
         found, _ = answer("a: a0=1 | b: b0=1", "--replicas", "1", objects=[web(), broken, other])
         assert found["workloads"] == {"Deployment shop/web": {"pods": 2, "replicas": 1}}
 
+    def test_ages_decide_nothing_in_a_file_without_a_time(self, answer):
+        """Its pods may all have been created a second before."""
+        ages = (("old-1", "a0", "2000-01-01T00:00:00Z"), ("old-2", "a1", "2000-01-01T00:00:00Z"))
+        ages += (("young", "b0", "2026-11-01T00:00:00Z"),)
+        pods = [pod(name, on) for name, on, _ in ages]
+        for made, (_, _, since) in zip(pods, ages, strict=True):
+            made["metadata"]["creationTimestamp"] = since
+        found, _ = answer("a: a0 a1 | b: b0", "--replicas", "2", objects=[web(replicas=3), *pods])
+        (only,) = found["constraints"]
+        assert (only["best"], only["worst"]) == ({"a": 1, "b": 1}, {"a": 2, "b": 0})
+
 
 class TestUnknownPods:
     """A note instead of a forecast."""

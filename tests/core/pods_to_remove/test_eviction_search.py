@@ -56,7 +56,7 @@ EFFORT = Effort()
 
 def planned(world, effort=EFFORT):
     index = index_of(world)
-    within = Context(policy=Policy(), version=RECORDED, index=index, today="", namespace="shop")
+    within = Context(policy=Policy(), version=RECORDED, index=index, now="", namespace="shop")
     allowed = {each["metadata"]["name"] for each in own_pods(world)} - world["kept"]
     return plan_evictions(problem_of(world["template"], index).pod, within, selector_from_labels(OWN), allowed, effort)
 

@@ -42,9 +42,7 @@ RIGHT_COSTLY = workload("Deployment", STABLE, "zone hard 1 track=stable", select
 
 def reviewed(new, old=None, *, policy=STRICT, cluster=CLUSTER, unjudged=None, skipped_rules=frozenset(), **given):
     budget = Budget(unjudged=Missing(unjudged) if unjudged else None, **given)
-    here = Context(
-        policy=policy, version=RECENT, today=TODAY, index=cluster, budget=budget, skipped_rules=skipped_rules
-    )
+    here = Context(policy=policy, version=RECENT, now=TODAY, index=cluster, budget=budget, skipped_rules=skipped_rules)
     return review(request(new, old), here)
 
 

@@ -72,7 +72,7 @@ def test_where_no_process_takes_it_a_rule_on_deny_says_that_it_ran_out_of_time(m
         "validate",
         decode_review(body),
         beside(*OF_OWN),
-        today="2026-01-01",
+        now="2026-01-01",
         budget=Budget(clock=time.perf_counter, unjudged=unjudged),
     )
     assert not given.decision.allowed
@@ -86,7 +86,7 @@ def test_an_old_object_that_ran_out_of_time_excuses_nothing(monkeypatch):
         "validate",
         decode_review(body),
         beside(*OF_OWN),
-        today="2026-01-01",
+        now="2026-01-01",
         budget=Budget(clock=time.perf_counter, unjudged=Missing.BUSY),
     )
     assert headline(given.decision) == (
@@ -98,7 +98,7 @@ def test_an_old_object_that_ran_out_of_time_excuses_nothing(monkeypatch):
 def test_a_process_answers_what_the_event_loop_leaves_to_it():
     body = hostile.review("Deployment", "own", hostile.many_valued("rack"), 3)
     _, here = hostile.in_line(beside(*OF_OWN), body)
-    there = answer("validate", decode_review(body), beside(*OF_OWN), today="2026-01-01")
+    there = answer("validate", decode_review(body), beside(*OF_OWN), now="2026-01-01")
     assert here.decision.costly or here.body == there.body
     assert {each.reason.kind for each in there.decision.not_evaluated}.isdisjoint({Missing.TOO_COSTLY, Missing.BUSY})
 
@@ -111,7 +111,7 @@ def mutated(**given):
     engine = beside(*OF_LOWER)
     engine = replace(engine, policy=replace(engine.policy, defaults=ALWAYS))
     began = time.thread_time()
-    answered = answer("mutate", decode_review(POD), engine, today="2026-01-01", **given)
+    answered = answer("mutate", decode_review(POD), engine, now="2026-01-01", **given)
     return answered, (time.thread_time() - began) * 1e3
 
 

@@ -199,7 +199,7 @@ SELECTS_ALL = "zone hard 1 {}"
     ],
 )
 def test_policies_of_the_api_server_warn_instead(policy, manifest, old, expected):
-    context = Context(policy=policy, version=RECENT, today=TODAY, warned_by_policies=frozenset({"selector-empty"}))
+    context = Context(policy=policy, version=RECENT, now=TODAY, warned_by_policies=frozenset({"selector-empty"}))
     decision = review(request(manifest, old), context)
     of_selectors = {rule: mode for rule, mode in modes(decision).items() if rule.startswith("selector")}
     assert (of_selectors, len(decision.warnings)) == (expected, list(expected.values()).count("warn"))
@@ -420,7 +420,7 @@ def recorded():
 
 
 def test_of_all_recorded_requests_only_the_broken_rollout_is_denied():
-    context = Context(policy=DENY, version=RECENT, today=TODAY)
+    context = Context(policy=DENY, version=RECENT, now=TODAY)
     assert {headline(review(asked, context)) for asked in recorded()} == {
         None,
         BROKEN,
@@ -431,7 +431,7 @@ def test_nothing_recorded_that_was_there_before_is_ever_denied():
     for asked in recorded():
         if asked.old_object is not None and asked.object is not None:
             unchanged = request(None, json.loads(asked.old_object), object=asked.old_object)
-            decision = review(unchanged, Context(policy=EVERYTHING, version=RECENT, today=TODAY))
+            decision = review(unchanged, Context(policy=EVERYTHING, version=RECENT, now=TODAY))
             assert decision.allowed
             assert decision.warnings == ()
 
@@ -483,7 +483,7 @@ class TestProperties:
         """An object is a value: the same one gets the same answer, and no object breaks the engine."""
         manifest["metadata"] = {"name": "x", "labels": manifest["metadata"]}
         assert decide(manifest, policy=EVERYTHING) == decide(manifest, policy=EVERYTHING)
-        one, other = (examine(manifest, Context(policy=EVERYTHING, version=RECENT, today=TODAY)) for _ in range(2))
+        one, other = (examine(manifest, Context(policy=EVERYTHING, version=RECENT, now=TODAY)) for _ in range(2))
         assert one.findings == other.findings
 
     @given(OBJECTS)
@@ -544,7 +544,7 @@ def test_an_examination_has_the_warnings_of_strict_decoding_first():
 def test_what_names_no_namespace_is_looked_for_where_it_would_be_created(where, spoken):
     manifest = workload("StatefulSet", "app=web", "hostname soft 1 app=web", replicas=1, meta={"namespace": None})
     known = index(autoscaler("StatefulSet/web", 10), node("n1"), node("n2"))
-    found = examine(manifest, Context(policy=EVERYTHING, index=known, version=RECENT, today=TODAY, namespace=where))
+    found = examine(manifest, Context(policy=EVERYTHING, index=known, version=RECENT, now=TODAY, namespace=where))
     assert ("spread-without-effect" in {each.finding.rule for each in found.findings}) is spoken
 
 

@@ -95,7 +95,7 @@ class Example(NamedTuple):
             value = yaml.safe_load(self.other)
             kind = TypeMeta(api_version=value["apiVersion"], kind=value["kind"])
             index.apply("ADDED", decode_object(Raw(json.encode(value)), kind))
-        context = Context(policy=policy, index=index, version=version, today="2026-01-01")
+        context = Context(policy=policy, index=index, version=version, now="2026-01-01")
         return examine(yaml.safe_load(text), context).findings
 
 

@@ -45,7 +45,7 @@ def looked(manifest, index=None):
         each.finding
         for each in examine(
             manifest,
-            Context(policy=OPEN, index=index, version=RECORDED, today=TODAY),
+            Context(policy=OPEN, index=index, version=RECORDED, now=TODAY),
             as_written=lambda path: written(value_at(manifest, path)),
         ).findings
     ]

@@ -27,9 +27,7 @@ WIDE = "selector-too-wide"
 
 def reviewed(manifest, old=None, *, clock, until=1.0):
     asked = request(manifest, old)
-    here = Context(
-        policy=EVERYTHING, index=CLUSTER, version=RECENT, today=TODAY, budget=Budget(clock=clock, until=until)
-    )
+    here = Context(policy=EVERYTHING, index=CLUSTER, version=RECENT, now=TODAY, budget=Budget(clock=clock, until=until))
     return review(asked, here)
 
 

@@ -201,7 +201,7 @@ def test_its_own_pods_are_told_from_others(spread, held, pods, text):
             index.apply("ADDED", running(f"{on}-{number}", on, labelled, namespace="shop"))
     made = json.dumps(workload("StatefulSet", ONE, spread, selector=ONE)).encode()
     read = read_workload(made, api_version="apps/v1", kind="StatefulSet")
-    within = scan_context(Context(policy=PLAIN, version=RECORDED, index=index, today=TODAY))
+    within = scan_context(Context(policy=PLAIN, version=RECORDED, index=index, now=TODAY))
     [found] = skews(read, within)
     assert (found.domains, found.others, found.own) == (counted, others, own)
     assert domain_text(found) == text

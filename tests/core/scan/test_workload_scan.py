@@ -310,7 +310,7 @@ def test_without_nodes_nothing_is_said_of_pods():
     assert (of_web_.wanted, of_web_.pods, of_web_.skews, of_web_.losses) == (3, None, (), ())
     assert scan.lacks["nodes"] == "403 Forbidden"
     assert any(each.missing == "nodes: 403 Forbidden" for each in scan.gaps)
-    alone = cluster_scan((), scan_context(Context(policy=PLAIN, version=(1, 37), today=TODAY)))
+    alone = cluster_scan((), scan_context(Context(policy=PLAIN, version=(1, 37), now=TODAY)))
     assert (alone.nodes, alone.pods, alone.zones) == (0, 0, ())
 
 

@@ -26,7 +26,7 @@ from webhook.snapshot.open_file import load_snapshot
 def test_the_pods_in_each_zone(tmp_path, state, kind, zones):
     file = tmp_path / "cluster.jsonl"
     file.write_bytes(snapshot(state))
-    within = scan_context(Context(policy=PLAIN, version=RECORDED, today=TODAY, index=load_snapshot(str(file)).index))
+    within = scan_context(Context(policy=PLAIN, version=RECORDED, now=TODAY, index=load_snapshot(str(file)).index))
     found = scan_workload(json.dumps(workload(kind, "app=web", "zone hard 1 app=web")).encode(), within)
     assert found.zones == zones
     assert workload_document(found).zones == zones

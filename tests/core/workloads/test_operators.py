@@ -171,7 +171,7 @@ def selecting(labels, **fields):
 
 def findings(value, policy=None):
     return [
-        each.finding for each in examine(value, Context(policy=policy or Policy(), version=RECORDED, today="")).findings
+        each.finding for each in examine(value, Context(policy=policy or Policy(), version=RECORDED, now="")).findings
     ]
 
 
@@ -217,7 +217,7 @@ def test_what_is_said(group, kind, path, labels):
         assert rules(other) == expected, key
     unknown = examine(
         operated(group, kind, path, selecting({"team": "a"})),
-        Context(policy=Policy(), version=RECORDED, today=""),
+        Context(policy=Policy(), version=RECORDED, now=""),
     )
     assert unknown.findings == ()
     gaps = {gap.rule: gap.missing for gap in unknown.not_evaluated}
@@ -307,11 +307,11 @@ def test_what_stands_in_the_index_does_not_count_a_part_of_a_pod():
     value["spec"]["instances"] = 3
     workload = read_workload(value)
     assert (workload.replicas, workload.templates[0].replicas) == (3, 3)
-    examined = examine(value, Context(policy=Policy(), version=RECORDED, today=""))
+    examined = examine(value, Context(policy=Policy(), version=RECORDED, now=""))
     gaps = {gap.rule: gap.missing for gap in examined.not_evaluated}
     assert gaps["replicas-can-get-stuck"] == "an operator completes the pods; check the objects it creates"
     nothing = {"apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "metadata": {"name": "db"}, "spec": {}}
-    assert examine(nothing, Context(policy=Policy(), version=RECORDED, today="")).not_evaluated == ()
+    assert examine(nothing, Context(policy=Policy(), version=RECORDED, now="")).not_evaluated == ()
 
 
 DB = EmbeddedKind(

@@ -163,6 +163,7 @@ def _steps(source: ReplicatedSource, pods: Sequence[RunningPod], removal: Remova
 def _nanoseconds(time: str) -> int:
     """Convert an ISO time. 0 if unknown: then different times of pods decide nothing."""
     try:
-        return int(datetime.fromisoformat(time).timestamp()) * 10**9
+        moment = datetime.fromisoformat(time)
+        return int(moment.timestamp()) * 10**9 if moment.tzinfo else 0
     except ValueError:
         return 0

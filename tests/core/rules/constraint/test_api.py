@@ -326,7 +326,7 @@ def test_a_value_of_the_wrong_type_as_the_right_one(fields, where, fix, value):
     manifest = workload("Deployment", "app=web", broken(**fields))
     found = examine(
         manifest,
-        Context(policy=DENY, version=RECENT, today=TODAY),
+        Context(policy=DENY, version=RECENT, now=TODAY),
         as_written=lambda path: json.dumps(value_at(manifest, path)),
     )
     [wrong] = [each.finding for each in found.findings]
@@ -344,7 +344,7 @@ def test_a_value_of_the_wrong_type_as_the_right_one(fields, where, fix, value):
 def test_what_belongs_in_a_field_of_a_quantity(cpu, fixes):
     containers = [{"name": "a", "image": "a", "resources": {"requests": {"cpu": cpu}}}]
     manifest = workload("Deployment", "app=web", constraint("hostname hard 1 app=web"), containers=containers)
-    found = examine(manifest, Context(policy=DENY, version=RECENT, today=TODAY))
+    found = examine(manifest, Context(policy=DENY, version=RECENT, now=TODAY))
     assert [each.finding.fix for each in found.findings if each.finding.rule == "wrong-type"] == fixes
 
 

@@ -56,7 +56,7 @@ def at(value, path):
 
 
 def found(manifest):
-    judged = examine(manifest, Context(policy=PLAIN, version=RECORDED, today="2026-01-01"))
+    judged = examine(manifest, Context(policy=PLAIN, version=RECORDED, now="2026-01-01"))
     return [each.finding for each in judged.findings], judged.warnings
 
 

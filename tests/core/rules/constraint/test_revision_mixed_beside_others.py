@@ -34,7 +34,7 @@ def workload(*constraints, kind="Deployment", replicas=12, labels=WEB["matchLabe
 
 
 def told(value, scalers=()):
-    found = examine(value, Context(policy=PLAIN, version=RECORDED, today="2026-01-01", scalers=scalers))
+    found = examine(value, Context(policy=PLAIN, version=RECORDED, now="2026-01-01", scalers=scalers))
     rules = {each.finding.rule for each in found.findings} - {"system-defaults-lost"}
     return rules, [(each.rule, each.missing) for each in found.not_evaluated if each.rule == RULE]
 
@@ -114,6 +114,6 @@ def test_where_it_cannot_be_evaluated_it_says_so(value, scalers, expected):
 def test_a_warning_that_nothing_hid_speaks_against_a_fix(replicas, by_hand):
     around = index(*(node(f"n-{zone}", zone, **{BETA_ZONE: zone}) for zone in "bc"))
     manifest = workload({**HARD, "topologyKey": BETA_ZONE}, replicas=replicas)
-    examined = examine(manifest, Context(policy=PLAIN, index=around, version=RECORDED, today="2026-11-24"))
+    examined = examine(manifest, Context(policy=PLAIN, index=around, version=RECORDED, now="2026-11-24"))
     (found,) = (each.finding for each in examined.findings if each.finding.rule == "topology-key-deprecated")
     assert (bool(found.edits), found.by_hand) == (not by_hand, by_hand)

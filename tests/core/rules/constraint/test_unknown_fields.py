@@ -53,7 +53,7 @@ def found(manifest, *, rule=RULE):
 
 def keys(manifest):
     """Every finding of a manifest, by rule and key."""
-    judged = examine(manifest, Context(policy=PLAIN, version=RECORDED, today="2026-01-01")).findings
+    judged = examine(manifest, Context(policy=PLAIN, version=RECORDED, now="2026-01-01")).findings
     return {(each.finding.rule, each.finding.key) for each in judged}
 
 
@@ -196,7 +196,7 @@ def test_only_so_many_are_tried():
 def test_the_order_is_that_of_rules():
     judged = examine(
         pod(renamed("maxSkew", "maxskew") | {"labelSelector": None}),
-        Context(policy=PLAIN, version=RECORDED, today="2026-01-01"),
+        Context(policy=PLAIN, version=RECORDED, now="2026-01-01"),
     ).findings
     assert [each.finding.rule for each in judged][:3] == ["max-skew", RULE, "selector-null"]
     assert (judged[1].mode, judged[1].severity) == (Mode.WARN, "high")
@@ -211,7 +211,7 @@ def test_the_webhook_leaves_it_to_kube_apiserver():
         kind="Pod",
         object=json.dumps(pod(RIGHT | {"weight": 1})).encode(),
     )
-    decision = review(request, Context(policy=PLAIN, version=RECORDED, today="2026-01-01"))
+    decision = review(request, Context(policy=PLAIN, version=RECORDED, now="2026-01-01"))
     assert RULE not in {each.finding.rule for each in decision.findings}
 
 
@@ -226,5 +226,5 @@ def test_the_webhook_leaves_it_to_kube_apiserver():
     ],
 )
 def test_where_a_misspelt_field_belongs(manifest, expected):
-    judged = examine(manifest, Context(policy=PLAIN, version=RECORDED, today="2026-01-01")).findings
+    judged = examine(manifest, Context(policy=PLAIN, version=RECORDED, now="2026-01-01")).findings
     assert right_paths(each.finding for each in judged) == expected

@@ -52,7 +52,7 @@ def put(value, path, given):
 
 
 def examined(value, policy=None):
-    return examine(value, Context(policy=policy or PLAIN, version=RECORDED, today="2026-01-01"))
+    return examine(value, Context(policy=policy or PLAIN, version=RECORDED, now="2026-01-01"))
 
 
 def unread(value, policy=None):

@@ -63,7 +63,7 @@ def workload(declared, kind="Deployment", replicas=3, **spec):
 
 
 def found(value, rule, index=None, scalers=()):
-    examined = examine(value, Context(policy=PLAIN, index=index, version=RECORDED, today="2026-01-01", scalers=scalers))
+    examined = examine(value, Context(policy=PLAIN, index=index, version=RECORDED, now="2026-01-01", scalers=scalers))
     return [each for each in examined.findings if each.finding.rule == rule]
 
 
