@@ -11,8 +11,8 @@ from collections.abc import Callable
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.errors import ClusterError
 from webhook.cluster.writing.admission_policies import chart_binding, put_policy
-from webhook.controller.scan_inputs import iso_time
 from webhook.core.admission_policies.installed import binding_names, installed_policies
+from webhook.core.api.times import api_time
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.policy.policy import Policy
 from webhook.logs import bounded, exception_fields
@@ -69,7 +69,7 @@ class PolicyUpkeep:
     def _reconcile(self, policy: Policy) -> str:
         """Write the policy of each binding, and return the first fault. A missing binding stops no other policy."""
         version: KubernetesVersion | None = None
-        fault, written, today = "", 0, iso_time(self._clock())[:10]
+        fault, written, today = "", 0, api_time(self._clock())[:10]
         for name in binding_names(self._release):
             try:
                 binding = chart_binding(self._server, name)

@@ -17,9 +17,10 @@ from webhook.cluster.writing.events import count_again, create_event
 from webhook.cluster.writing.reports import is_of_one_object
 from webhook.controller.bounds import Allowance
 from webhook.controller.workload_lister import ObjectName, UnreadNames, in_both, is_among
+from webhook.core.api.times import micro_time
 from webhook.core.workloads.kinds import GroupKind
 from webhook.logs import log_change
-from webhook.report.scanned import Notice, event, micro_time
+from webhook.report.scanned import Notice, event
 
 _FAILURES = 4  # in a row; then the writer stops until the next scan
 _MOST_COUNTED = 10_000  # remembered recurrences; a forgotten event starts counting anew

@@ -23,6 +23,7 @@ from webhook.controller.bounds import Allowance, CpuLimitError, call_within
 from webhook.controller.events import EventWriter
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import API_VERSION, KIND, MOST_GROUPS, SpreadGroup
+from webhook.core.api.times import api_time
 from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
@@ -176,7 +177,7 @@ class GroupReconciler:
     def _assess(
         self, spread_group: SpreadGroup, older: tuple[SpreadGroup, ...], before: SpreadGroupStatus, feed: Feed
     ) -> SpreadGroupStatus:
-        now = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = api_time(self._clock())
         try:
             return self._compute_status(spread_group, older, before, now, feed)
         except CpuLimitError:

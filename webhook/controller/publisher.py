@@ -11,9 +11,10 @@ from webhook.cluster.feed import Feed
 from webhook.controller.events import EventWriter
 from webhook.controller.guard import ScaleInGuard
 from webhook.controller.reports import ReportWriter
-from webhook.controller.scan_inputs import current_context, iso_time
+from webhook.controller.scan_inputs import current_context
 from webhook.controller.updates import Updates
 from webhook.controller.workload_lister import ObjectName, UnreadNames, is_among
+from webhook.core.api.times import api_time
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.scan_context import key_of
@@ -102,13 +103,13 @@ class Publisher:
             full: Whether a full scan ends.
             every: Whether to retry failed reports, and to write the events of all results.
         """
-        ended = iso_time(cost.ended)
+        ended = api_time(cost.ended)
         if not (full or every or self._fresh or self._waiting or updates.gone or updates.moved):
             return replace(cost, scan=replace(cost.scan, ended=ended))
         within = current_context(policy, feed, self._clock())
         with feed.lock:
             results = {_name(scanned): self._with_guard(scanned) for scanned in updates.known.scans()}
-            scan = cluster_scan(results.values(), within, started=iso_time(cost.ended - cost.seconds), ended=ended)
+            scan = cluster_scan(results.values(), within, started=api_time(cost.ended - cost.seconds), ended=ended)
             updates.moved = False
         unread = set() if updates.lister is None else updates.lister.unread
         if full:

@@ -1,11 +1,10 @@
 """The settings of a scan, and its context: the cached cluster, unless the cache is too old."""
 
-import time
-
 from msgspec import Struct
 
 from webhook.cluster.errors import ClusterError
 from webhook.cluster.feed import Feed
+from webhook.core.api.times import api_time
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.policy.policy import Policy
@@ -53,7 +52,7 @@ def cluster_context(policy: Policy, feed: Feed, seconds: float) -> Context:
     ``seconds`` is the Unix time. Raises ClusterError if the cache is older than maxStaleness.
     """
     check_age(policy, feed)
-    now = iso_time(seconds)
+    now = api_time(seconds)
     return Context(policy=policy, version=feed.version or RECORDED, index=feed.index, now=now)
 
 
@@ -62,7 +61,3 @@ def current_context(policy: Policy, feed: Feed, seconds: float) -> ScanContext:
     context = cluster_context(policy, feed, seconds)
     with feed.lock:
         return scan_context(context)
-
-
-def iso_time(seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

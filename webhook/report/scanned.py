@@ -7,13 +7,14 @@ Source: events.k8s.io/v1 Event (``note`` up to 1 kB, ``action`` and ``reason`` u
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
 from webhook.answers.document import with_fields_of
 from webhook.core.api.selectors import valid_selector
 from webhook.core.api.spread_group import API_VERSION, CAPS_HELD, KIND, SpreadGroup
+from webhook.core.api.times import micro_time
 from webhook.core.api.well_known import DELETION_COST_ANNOTATION, EVENT_CONTROLLER, HOSTNAME, SCALE_IN_ANNOTATION
 from webhook.core.groups.status.forms import Distribution, SpreadGroupStatus
 from webhook.core.policy.policy import Mode
@@ -122,11 +123,6 @@ def event(notice: Notice, now: datetime, instance: str) -> Mapping[str, object]:
         "note": notice.note,
         "type": "Warning",
     }
-
-
-def micro_time(now: datetime) -> str:
-    """Format a time as the MicroTime of events."""
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _drifted(scanned: ScannedWorkload) -> list[ActualSkew]:

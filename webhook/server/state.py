@@ -12,6 +12,7 @@ import msgspec
 from webhook.admission import Engine, ReviewAnswer
 from webhook.cluster.feed import Feed
 from webhook.config import Loaded, reloaded
+from webhook.core.api.times import api_time
 from webhook.logs import bounded, exception_fields
 from webhook.metrics import Metrics
 from webhook.server.certificates import OwnCertificate, RotatingTls
@@ -21,11 +22,7 @@ _FOLLOW_SECONDS = 1.0  # a few system calls; the kubelet takes up to a minute to
 _log = logging.getLogger(__name__)
 _decisions = logging.getLogger("webhook.decisions")
 
-
-@lru_cache(1)
-def _second(number: int) -> str:
-    # Formatting takes longer than most rules.
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(number))
+_api_time = lru_cache(1)(api_time)  # formatting takes longer than most rules
 
 
 class ServerState:
@@ -55,7 +52,7 @@ class ServerState:
 
     def now(self) -> str:
         """Return the time to the second as ISO text (UTC)."""
-        return _second(int(self.clock()))
+        return _api_time(int(self.clock()))
 
     def readiness(self) -> tuple[bool, str]:
         """Return whether to send requests here, and the text of /readyz.

@@ -1,8 +1,8 @@
 """Capture a live cluster as a snapshot: watched objects and workloads, reduced to the fields evenspread reads."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 
 import msgspec
 from msgspec import Raw, Struct, structs
@@ -10,6 +10,7 @@ from msgspec import Raw, Struct, structs
 from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.live import LiveCluster, missing_kind_line, read_kinds, unreachable_error
 from webhook.cluster.resources import Resource, watched, with_workloads
+from webhook.core.api.times import api_time
 from webhook.core.api.types import TypeMeta
 from webhook.core.policy.policy import Policy
 from webhook.snapshot.load import Header, SnapshotError, header_of_list, read_header, read_items
@@ -75,8 +76,8 @@ def capture(
         if listing.refused:
             refused[listing.resource] = listing.refused
             missing.append(missing_kind_line(listing))
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     asked = tuple(resource.name for resource in resources if resource.name)
+    now = api_time(time.time())
     header = Header(kubernetes_version=live.release or None, taken_at=now, missing=refused, resources=asked)
     return CapturedSnapshot(
         source=live.source, header=header, objects=tuple(objects), kinds=+kinds, missing=tuple(missing)

@@ -19,6 +19,7 @@ from http import HTTPStatus
 
 from webhook.cluster.connection import ApiServer, JsonObject
 from webhook.cluster.errors import ClusterError
+from webhook.core.api.times import micro_time
 from webhook.logs import log_change
 
 LEASE_SECONDS = 15
@@ -86,7 +87,7 @@ class Elector:
                 held = lease.get("spec") or {}
                 if held.get("holderIdentity") != self._identity:
                     break
-                now = _now()
+                now = micro_time(datetime.now(UTC))
                 given_back = {"leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
                 given_back["leaseTransitions"] = held.get("leaseTransitions", 0)
                 if self._write(lease, given_back) != HTTPStatus.CONFLICT:
@@ -107,7 +108,7 @@ class Elector:
         if self.holder and not mine and now < self._observed_at + (held.get("leaseDurationSeconds") or 0):
             self._renewed_at, self.fault = None, ""
             return
-        written = _now()
+        written = micro_time(datetime.now(UTC))
         wanted = {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": LEASE_SECONDS,
@@ -135,8 +136,3 @@ class Elector:
 
     def _failed(self, text: str) -> None:
         self.fault = log_change(_log, "the lease cannot be acquired or renewed: %s", text, self.fault)
-
-
-def _now() -> str:
-    """Return the time as a MicroTime, as used in Leases."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
