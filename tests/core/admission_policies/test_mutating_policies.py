@@ -19,6 +19,7 @@ HARD = SOFT | {"whenUnsatisfiable": "DoNotSchedule"}
 WHEN_3 = HARD | {"hardWhenDomains": 3}
 SELECTS_NODES = "hardWhenDomains: pods with a node selector or node affinity are left alone"
 NO_NODES = f"hardWhenDomains: nodes are unknown, so list 3 values of {ZONE} in domains"
+TOO_MANY = "more than 64 constraints and matchLabelKeys: kube-apiserver limits the cost"
 NO_KARPENTER = f"{HOST}: nodes of Karpenter are unknown, so set acceptNodeGrowth: true"
 
 
@@ -77,6 +78,16 @@ def variables(*arguments, **defaults):
             policy(SOFT, SOFT | {"topologyKey": HOST}, acceptNodeGrowth=True),
             [("defaultConstraints", "all", "")],
             id="nodes may grow",
+        ),
+        pytest.param(
+            policy(SOFT | {"matchLabelKeys": [f"k{number}" for number in range(63)]}),
+            [("defaultConstraints", "all", "")],
+            id="the most matchLabelKeys",
+        ),
+        pytest.param(
+            policy(SOFT | {"matchLabelKeys": [f"k{number}" for number in range(63)]}, HARD),
+            [("defaultConstraints", "none", TOO_MANY)],
+            id="too many constraints and matchLabelKeys",
         ),
         pytest.param(
             policy(defaultingType="System"), [("defaultConstraints", "none", NO_KARPENTER)], id="the scheduler's own"
@@ -165,7 +176,7 @@ def test_the_first_matching_set_is_chosen():
     namespaced = '("calm" in variables.namespaceLabels && variables.namespaceLabels["calm"] in ["yes"])'
     labelled = '("app" in variables.labels && variables.labels["app"] in ["web"])'
     chosen = variables(SOFT, overrides=[override("calm", **calm)])["chosen"]
-    assert chosen == f"[{namespaced} && {labelled} ? 0 : -1, true ? 1 : -1].filter(i, i >= 0)[0]"
+    assert chosen == f"[{namespaced} && {labelled}, true].indexOf(true)"
 
 
 @pytest.mark.parametrize(
@@ -188,5 +199,12 @@ def test_sets_share_the_variables_of_their_selectors():
 
 def test_an_override_without_constraints_needs_no_variable():
     given = variables(SOFT, overrides=[override("none")])
-    second = "variables.chosen == 1 ? dyn(variables.constraints1) : dyn([])"
-    assert ("constraints0" in given, given["constraints"]) == (False, f"[dyn([]), {second}][variables.chosen]")
+    second = "variables.number == 1 ? dyn(variables.constraints1) : dyn([])"
+    assert ("constraints0" in given, given["constraints"]) == (False, f"[dyn([]), {second}][variables.number]")
+
+
+def test_overrides_with_equal_constraints_share_their_variables():
+    given = variables(SOFT, overrides=[override("a", HARD), override("b", SOFT), override("c", HARD)])
+    assert (given["number"], "constraints2" in given) == ("[0, 1, 0, 1][variables.chosen]", False)
+    assert [f'"override":"{name}"' in given["start"].replace("\\", "") for name in "abc"] == [True] * 3
+    assert given["record0"].startswith("[variables.start, ")

@@ -6,6 +6,7 @@ import pytest
 
 from webhook.config import parse_policy
 from webhook.core.admission_policies.coverage import Share, coverage
+from webhook.core.admission_policies.mutating_policies import mutating_policies
 from webhook.core.admission_policies.policies import admission_policies
 from webhook.core.admission_policies.policy_objects import STATIC_SUFFIX
 from webhook.core.api.version import RECORDED, KubernetesVersion
@@ -139,12 +140,14 @@ def test_before_1_34_pods_are_not_refused_for_their_keys():
 
 
 @pytest.mark.parametrize(
-    ("fields", "ceiling"),
+    ("fields", "namespaces", "ceiling"),
     [
-        pytest.param({}, "[(variables.label >= 0 ? variables.label : 2)]", id="a label replaces the ceiling"),
-        pytest.param({"ceiling": "deny"}, "[(variables.label > 3 ? variables.label : 3)]", id="a label raises deny"),
-        pytest.param({"namespaceLabel": "raise"}, "[(variables.label > 2 ? variables.label : 2)]", id="raise"),
-        pytest.param({"namespaceLabel": "none"}, "[2]", id="no label"),
+        pytest.param({}, [], "[(variables.label >= 0 ? variables.label : 2)][[0]", id="a label replaces the ceiling"),
+        pytest.param(
+            {"ceiling": "deny"}, [], "[(variables.label > 3 ? variables.label : 3)][[0]", id="a label raises deny"
+        ),
+        pytest.param({"namespaceLabel": "raise"}, [], "[(variables.label > 2 ? variables.label : 2)][[0]", id="raise"),
+        pytest.param({"namespaceLabel": "none"}, [], "[2][[0]", id="no label"),
         pytest.param(
             {
                 "namespaceLabel": "none",
@@ -155,19 +158,38 @@ def test_before_1_34_pods_are_not_refused_for_their_keys():
                     {"match": labelled(matchExpressions=[{"key": "t", "operator": "Exists"}]), "ceiling": "off"},
                 ],
             },
-            '[request.namespace in ["a", "b"] && ("tier" in variables.namespaceLabels &&'
-            ' variables.namespaceLabels["tier"] in ["x"]) ? 3 : -1, !("t" in variables.namespaceLabels) ? 2 : -1,'
-            ' !("t" in variables.namespaceLabels && variables.namespaceLabels["t"] in ["y"]) ? 2 : -1,'
-            ' ("t" in variables.namespaceLabels) ? 0 : -1, 2]',
+            [
+                (
+                    'request.namespace in ["a", "b"] && ("tier" in variables.namespaceLabels &&'
+                    ' variables.namespaceLabels["tier"] in ["x"])'
+                ),
+                '!("t" in variables.namespaceLabels)',
+                '!("t" in variables.namespaceLabels && variables.namespaceLabels["t"] in ["y"])',
+                '("t" in variables.namespaceLabels)',
+            ],
+            "[3, 2, 0][[0, 1, 1, 2, 1]",
             id="the first matching entry",
         ),
     ],
 )
-def test_ceilings(fields, ceiling):
-    made = compiled(**fields)[2]
-    assert next(each for each in made["spec"]["variables"] if each["name"] == "ceiling")["expression"] == (
-        f"{ceiling}.filter(c, c >= 0)[0]"
-    )
+def test_ceilings(fields, namespaces, ceiling):
+    made = {each["name"]: each["expression"] for each in compiled(**fields)[2]["spec"]["variables"]}
+    assert made["namespaceAt"] == f"[{', '.join([*namespaces, 'true'])}].indexOf(true)"
+    assert made["ceiling"] == f"{ceiling}[variables.namespaceAt]]"
+
+
+# Source: kubernetes pkg/apis/admissionregistration/validation validation.go celReserved.
+RESERVED = {
+    *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"),
+    *("let", "loop", "package", "namespace", "return", "var", "void", "while"),
+}
+
+
+def test_no_variable_has_a_reserved_name():
+    """`make policies` compiles the expressions only: the API server checks these names before it."""
+    objects = [*compiled(), *mutating_policies(policy(defaults=DEFAULT), RECORDED)]
+    names = {each["name"] for made in objects for each in made["spec"].get("variables", ())}
+    assert ({"namespaceAt", "chosen"} <= names, names & RESERVED) == (True, set())
 
 
 JOB = {"namespace": "shop", "kind": "Job", "name": "web"}

@@ -14,6 +14,9 @@ from webhook.core.api.well_known import HOSTNAME
 from webhook.core.policy.defaults import DefaultConstraint, DefaultsOverride, configured_constraints, hard_or_soft
 from webhook.core.policy.policy import Policy
 
+MOST_IN_A_SET = 64
+"""The most constraints and matchLabelKeys of a set. Their cost grows with the pod's labels."""
+
 
 class DefaultSet(Struct, frozen=True, kw_only=True):
     """The general defaults, or an override.
@@ -66,6 +69,8 @@ def _obstacles(
         return
     if override is not None and override.min_replicas is not None:
         yield "minReplicas: replicas and autoscalers are unknown"
+    if sum(1 + len(each.constraint.match_label_keys or ()) for each in configured) > MOST_IN_A_SET:
+        yield f"more than {MOST_IN_A_SET} constraints and matchLabelKeys: kube-apiserver limits the cost"
     for default in configured:
         key, wanted = default.constraint.topology_key or "", default.hard_when_domains
         if wanted is not None and len({*policy.domains.get(key, ())}) < wanted:

@@ -19,6 +19,7 @@ from webhook.core.admission_policies.expressions import Variables
 from webhook.core.admission_policies.policy_objects import (
     NAMESPACE_LABELS,
     api_object,
+    first_true,
     is_controlled,
     match_constraints,
     named,
@@ -59,9 +60,10 @@ def mutating_policies(
     conditions: Iterable[tuple[str, str]] = [("no-default-is-compiled", "false")]
     variables: Mapping[str, object] = {}
     patch = _NO_PATCH
-    if compiles_defaults(policy):
+    sets = default_sets(policy)
+    if any(each.constraints for each in sets):
         conditions, patch = _conditions(policy), _PATCH
-        variables = {"variables": named(_variables(policy, default_sets(policy)))}
+        variables = {"variables": named(_variables(policy, sets))}
     spec = {
         # A pod without defaults is better than no pod.
         "failurePolicy": "Ignore",
@@ -105,30 +107,36 @@ def _conditions(policy: Policy) -> Iterator[tuple[str, str]]:
 def _variables(policy: Policy, sets: Sequence[DefaultSet]) -> Iterator[tuple[str, str]]:
     """Yield the variables. Their evaluation is lazy: only those of the pod's set cost anything."""
     nodes, affinity = f"{_SPEC}.nodeSelector", f"{_SPEC}.affinity"
-    chosen = [f"{_matches(each)} ? {at} : -1" for at, each in enumerate(sets)]
+    # Many overrides have the same constraints.
+    different: dict[tuple[Sequence[SpreadConstraint], bool], int] = {}
+    numbers = [different.setdefault((each.constraints, each.any_node), len(different)) for each in sets]
+    record = InjectionRecord(revision=revision(policy.defaults))
+    starts = [msgspec.json.encode(replace(record, override=each.override)).decode().removesuffix("}") for each in sets]
     yield NAMESPACE_LABELS
     yield "labels", f"{_META}.labels"
     yield "revision", f"{literals(_REVISION_KEYS)}.filter(k, k in {_LABELS})[0]"
     yield "anyNode", f"(!has({nodes}) || {nodes}.size() == 0) && !(has({affinity}) && has({affinity}.nodeAffinity))"
-    yield "chosen", f"[{', '.join(chosen)}].filter(i, i >= 0)[0]"
+    yield "chosen", first_true(map(_matches, sets))
+    yield "number", f"{numbers}[variables.chosen]"
+    yield "start", f"{literals(starts)}[variables.chosen]"
     keys = {tuple(each.match_label_keys or ()): None for given in sets for each in given.constraints}
     for at, own in enumerate(keys):
         yield from _selector(str(at), own, policy)
     constraints, records = [], []
-    for at, given in enumerate(sets):
-        if not given.constraints:
+    for at, (given, any_node) in enumerate(different):
+        if not given:
             constraints.append("dyn([])")
             records.append('""')
             continue
-        parts = [(each, str([*keys].index(tuple(each.match_label_keys or ())))) for each in given.constraints]
+        parts = [(each, str([*keys].index(tuple(each.match_label_keys or ())))) for each in given]
         yield f"constraints{at}", f"[{', '.join(_value(*part) for part in parts)}]"
-        yield f"record{at}", _record(policy, given, parts)
-        applies = f"variables.chosen == {at}{' && variables.anyNode' if given.any_node else ''}"
+        yield f"record{at}", _record(parts)
+        applies = f"variables.number == {at}{' && variables.anyNode' if any_node else ''}"
         constraints.append(f"{applies} ? dyn(variables.constraints{at}) : dyn([])")
         records.append(f'{applies} ? variables.record{at} : ""')
     # A list, because the parser of the API server allows no 250 conditions in each other.
-    yield "constraints", f"[{', '.join(constraints)}][variables.chosen]"
-    yield "record", f"[{', '.join(records)}][variables.chosen]"
+    yield "constraints", f"[{', '.join(constraints)}][variables.number]"
+    yield "record", f"[{', '.join(records)}][variables.number]"
     yield "room", _ROOM
 
 
@@ -164,10 +172,9 @@ def _value(constraint: SpreadConstraint, at: str) -> str:
     return f'{{{", ".join(fields)}, "labelSelector": {selector}, "matchLabelKeys": dyn(variables.matchLabelKeys{at})}}'
 
 
-def _record(policy: Policy, given: DefaultSet, parts: Sequence[tuple[SpreadConstraint, str]]) -> str:
+def _record(parts: Sequence[tuple[SpreadConstraint, str]]) -> str:
     """The annotation as text. CEL has no function for JSON. Keys and values of labels need no escapes."""
-    start = msgspec.json.encode(InjectionRecord(revision=revision(policy.defaults), override=given.override)).decode()
-    pieces, before = [], f'{start.removesuffix("}")},"constraints":['
+    pieces, before = ["variables.start"], ',"constraints":['
     for constraint, at in parts:
         written = msgspec.json.encode(_fields(constraint)).decode().removesuffix("}")
         pieces += [literal(f"{before}{written},"), f"variables.selector{at}"]

@@ -24,6 +24,7 @@ from webhook.core.admission_policies.policy_objects import (
     NOTHING_ADDED,
     InstalledParts,
     api_object,
+    first_true,
     is_controlled,
     match_constraints,
     named,
@@ -249,18 +250,18 @@ def _variables_of_modes(policy: Policy, today: str) -> Variables:
     )
     label = f"variables.namespaceLabels[{literal(CEILING_LABEL)}]"
     known = f"{literal(CEILING_LABEL)} in variables.namespaceLabels && {label} in {_RANKS}"
-    ceilings = [
-        f"{_matches_namespace(each)} ? {_capped(policy, policy.ceiling if each.ceiling is None else each.ceiling)} : -1"
-        for each in policy.namespaces
-    ]
-    listed = ", ".join((*ceilings, _capped(policy, policy.ceiling)))
+    ceilings = [_capped(policy, each.ceiling or policy.ceiling) for each in policy.namespaces]
+    ceilings.append(_capped(policy, policy.ceiling))
+    different = [*dict.fromkeys(ceilings)]
+    numbers = [*map(different.index, ceilings)]
     exemptions = [each for each in policy.exemptions if each.expires is None or each.expires >= today]
     return (
         ("title", 'variables.kind + " " + request.namespace + "/" + variables.object.metadata.name'),
         ("exempted", f"{texts}.map(t, t.split(',').map(r, r.trim())).map(l, l.join(',')).join(',').split(',')"),
         NAMESPACE_LABELS,
         ("label", f"{known} ? {_RANKS}[{label}] : -1"),
-        ("ceiling", f"[{listed}].filter(c, c >= 0)[0]"),
+        ("namespaceAt", first_true((*map(_matches_namespace, policy.namespaces), "true"))),
+        ("ceiling", f"[{', '.join(different)}][{numbers}[variables.namespaceAt]]"),
         *(
             (_exempting(rule).removeprefix("variables."), _any(each.match for each in exemptions if each.rule == rule))
             for rule in sorted({each.rule for each in policy.exemptions})

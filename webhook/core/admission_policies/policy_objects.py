@@ -84,6 +84,11 @@ def is_controlled(condition: str) -> str:
     return f"has({owners}) && {owners}.exists(o, has(o.controller) && o.controller && {condition})"
 
 
+def first_true(conditions: Iterable[str]) -> str:
+    """The index of the first condition that holds. The API server compiles `?` in long lists slowly."""
+    return f"[{', '.join(conditions)}].indexOf(true)"
+
+
 def selects(selector: Selector, labels: str) -> str:
     """Whether a selector matches labels. Empty for the selector of everything."""
     if selector.nothing:
