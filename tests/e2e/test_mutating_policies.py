@@ -9,11 +9,13 @@ import io
 import json
 import os
 import random
+from bisect import bisect
 
 import msgspec
 import pytest
 from e2e.controlplane import flags
 from e2e.controlplane.up import ControlPlane
+from e2e.kubectl import Kubectl
 from e2e.medians import medians
 from e2e.objects import HOST, ZONE, path, pod_spec
 from e2e.waiting import eventually
@@ -21,6 +23,7 @@ from msgspec.structs import replace
 
 from webhook.cli.main import main
 from webhook.config import parse_policy
+from webhook.core.admission_policies.limits import why_refused
 from webhook.core.admission_policies.mutating_policies import mutating_policies
 from webhook.core.admission_policies.policy_objects import STATIC_SUFFIX
 from webhook.core.api import gates
@@ -453,6 +456,41 @@ def test_doctor_compares_the_objects_of_the_api_server(patched, tmp_path):
         change = {"spec": {"failurePolicy": failure_policy}}
         patched.api.request("PATCH", where, change, "application/merge-patch+json")
         assert changes() == expected
+
+
+def schedulers(count):
+    """A policy with one long expression."""
+    return policy(schedulerNames=[f"s{number}" for number in range(count)])
+
+
+def different_overrides(count):
+    """A policy with many expressions."""
+    made = [
+        {"maxSkew": 1, "topologyKey": f"example.com/{number}", "whenUnsatisfiable": SOFT} for number in range(count)
+    ]
+    overrides = [{"name": f"o{number}", "defaultConstraints": [each]} for number, each in enumerate(made)]
+    return policy(defaults=POLICY["defaults"] | {"overrides": overrides})
+
+
+@pytest.mark.parametrize(
+    ("grown", "limit", "error"),
+    [
+        pytest.param(schedulers, "accepts 100,000", "expression code point size exceeds limit", id="an expression"),
+        pytest.param(
+            different_overrides, "annotation", "metadata.annotations: Too long", id="the annotation of kubectl"
+        ),
+    ],
+)
+def test_compile_and_the_api_server_accept_the_same_sizes(patched, tmp_path, grown, limit, error):
+    def compiled(count):
+        return next(mutating_policies(grown(count), RELEASE))
+
+    kubectl = Kubectl(patched.binaries / "kubectl", patched.admin, tmp_path)
+    more = bisect(range(20_000), 0, key=lambda count: bool(why_refused(compiled(count))))
+    for count, accepted in ((more - 1, True), (more, False)):
+        made = compiled(count)
+        ran = kubectl("apply", "--dry-run=server", "-f", "-", stdin=made)
+        assert (limit in why_refused(made), error in ran.err, ran.code == 0) == (not accepted, not accepted, accepted)
 
 
 @pytest.mark.skipif(OLDER is not None, reason="Kubernetes 1.37 reads files")

@@ -106,3 +106,25 @@ def test_which_defaults_are_compiled(run, tmp_path):
         "evenspread.io/skip  part  only of pods; annotate the pod template instead of its owner",
         "fallback            none  nodes and other pods are unknown",
     ]
+
+
+@pytest.mark.parametrize(
+    ("count", "error"),
+    [
+        pytest.param(1_000, "", id="accepted"),
+        pytest.param(
+            1_500,
+            "defaults.overrides is too large: the expression chosen of evenspread-defaults has 102,410 characters, and"
+            " kube-apiserver accepts 100,000",
+            id="refused",
+        ),
+    ],
+)
+def test_a_policy_that_the_api_server_refuses_is_not_printed(run, tmp_path, count, error):
+    entries = "".join(
+        f"  - {{name: o{n}, podSelector: {{matchLabels: {{app: a{n}}}}}, defaultConstraints: []}}\n"
+        for n in range(count)
+    )
+    (tmp_path / "p.yaml").write_text(f"{DEFAULTS}  overrides:\n{entries}")
+    code, out, err = run("compile", "--target", "map", "--config", str(tmp_path / "p.yaml"))
+    assert (code, bool(out), error in err) == (2 if error else 0, not error, True)

@@ -11,6 +11,7 @@ from webhook.cli.options import cluster_options, kube_version_option, policy_opt
 from webhook.cli.output.color import BOLD, Paint, has_color
 from webhook.cli.output.terminal import print_results
 from webhook.core.admission_policies.coverage import Coverage, coverage, defaults_coverage
+from webhook.core.admission_policies.limits import why_refused
 from webhook.core.admission_policies.mutating_policies import compiles_defaults, mutating_policies
 from webhook.core.admission_policies.policies import admission_policies
 from webhook.core.admission_policies.policy_objects import STATIC_SUFFIX
@@ -67,9 +68,11 @@ def compile(  # noqa: A001 the name of the command
     if defaults:
         if not compiles_defaults(policy):
             click.echo("note: no defaults are compiled. Use --explain for the reasons", err=True)
-        objects = mutating_policies(policy, version, suffix=suffix)
+        objects = [*mutating_policies(policy, version, suffix=suffix)]
     else:
-        objects = admission_policies(policy, version, today(), suffix=suffix)
+        objects = [*admission_policies(policy, version, today(), suffix=suffix)]
+    if refused := next(filter(None, map(why_refused, objects)), ""):
+        raise click.UsageError(refused)
     print_results("---\n" + block(each) for each in objects)
 
 
