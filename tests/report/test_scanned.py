@@ -17,7 +17,7 @@ from webhook.core.scan.scan_results import (
     ScannedWorkload,
     SmallestFix,
 )
-from webhook.report.documents import ReportApi, digest, report
+from webhook.report.documents import ReportApi, content_hash, report
 from webhook.report.scanned import event, notices, report_content
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -206,11 +206,11 @@ class TestReport:
         made = report_content(scanned(findings=(judged(),), skews=(skew(),)))
         first, later = (report(made, ReportApi.OPEN_REPORTS, seconds) for seconds in (1, 2))
         assert first != later
-        assert digest(first) == digest(later)
+        assert content_hash(first) == content_hash(later)
         stored = {**later, "metadata": {**later["metadata"], "resourceVersion": "7", "managedFields": []}}
-        assert digest(stored) == digest(first)
+        assert content_hash(stored) == content_hash(first)
         other = report_content(scanned(uid="u2", findings=(judged(),), skews=(skew(),)))
-        assert digest(report(other, ReportApi.OPEN_REPORTS, 1)) != digest(first)
+        assert content_hash(report(other, ReportApi.OPEN_REPORTS, 1)) != content_hash(first)
 
 
 class TestNotices:

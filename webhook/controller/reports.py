@@ -26,7 +26,7 @@ from webhook.controller.bounds import Allowance
 from webhook.controller.workload_lister import ObjectName, UnreadNames, is_among
 from webhook.core.workloads.kinds import GroupKind, group_kind
 from webhook.logs import bounded
-from webhook.report.documents import KINDS, ReportApi, ReportContent, digest, report
+from webhook.report.documents import KINDS, ReportApi, ReportContent, content_hash, report
 
 _FAILURES = 4  # in a row; then the writer stops until the next scan
 _WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.5, 10.0
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class _ExistingReport(Struct, frozen=True):
-    digest: str
+    content_hash: str
     kind: GroupKind
     name: str  # of the workload
 
@@ -104,7 +104,7 @@ class ReportWriter:
         name = document["metadata"]["name"]
         self._wanted.add((wanted.namespace, name))
         there = self._there.get((self.api, wanted.namespace, name))
-        if not wanted.namespace or (there is not None and there.digest == digest(document)):
+        if not wanted.namespace or (there is not None and there.content_hash == content_hash(document)):
             return
         if self._write(wanted.namespace, "written", partial(self._stores[self.api].put, document)):
             self._note(self.api, document)
@@ -131,7 +131,7 @@ class ReportWriter:
         meta, scope = document.get("metadata") or {}, document.get("scope") or {}
         kind = group_kind(str(scope.get("apiVersion", "")), str(scope.get("kind", "")))
         at = (api, str(meta.get("namespace", "")), str(meta.get("name", "")))
-        self._there[at] = _ExistingReport(digest(document), kind, str(scope.get("name", "")))
+        self._there[at] = _ExistingReport(content_hash(document), kind, str(scope.get("name", "")))
 
     def _remove(self, api: ReportApi, namespace: str, name: str) -> None:
         if self._write(namespace, "removed", partial(self._stores[api].remove, namespace, name)):

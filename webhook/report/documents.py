@@ -112,7 +112,7 @@ def report(workload: ReportContent, api: ReportApi, seconds: int) -> _Json:
     return document
 
 
-def digest(document: Mapping[str, Any]) -> str:
+def content_hash(document: Mapping[str, Any]) -> str:
     """Return a hash of the content without times. It is the same before writing and after reading back."""
     meta = document.get("metadata") or {}
     content = {name: document.get(name) for name in ("source", "scope", "summary", "configuration")}

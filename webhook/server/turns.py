@@ -13,13 +13,13 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
+from webhook.core.api.well_known import KUBE_SYSTEM_ACCOUNTS_GROUP
 from webhook.core.review.decision import AdmissionRequest
 
 _HALF_LIFE_SECONDS = 10.0  # A namespace with much use waits behind others for about kube-apiserver's timeout.
 _LEAST_SECONDS = 0.001  # smaller use is forgotten
 _RUNNING_SECONDS = 1.0  # the assumed length of a turn until it ends
 _MUCH_SECONDS = 0.5  # much use by one namespace: the longest turn of one costly object
-_CONTROLLERS = "system:serviceaccounts:kube-system"
 
 _Item = TypeVar("_Item")
 
@@ -44,7 +44,7 @@ def caller_of(request: AdmissionRequest, source: str, *, known: bool) -> Caller:
     For a request from a controller, the result has no ``user`` key, because controllers create pods for all users.
     """
     own = hash((source, "namespace", request.namespace))
-    if _CONTROLLERS in request.groups or not request.user:
+    if KUBE_SYSTEM_ACCOUNTS_GROUP in request.groups or not request.user:
         return Caller(known, hash(source), (own,))
     return Caller(known, hash(source), (own, hash((source, "user", request.user))))
 

@@ -47,10 +47,10 @@ def finding_key(row: Row) -> str:
     """The key of a finding: 32 hexadecimal digits. Equal findings of equal objects in two files share it."""
     manifest, finding = row.manifest, row.judged.finding
     group, kind = group_kind(manifest.api_version, manifest.kind)
-    return digest(group, kind, manifest.namespace, manifest.name, finding.rule, finding.key)
+    return fingerprint_of(group, kind, manifest.namespace, manifest.name, finding.rule, finding.key)
 
 
-def digest(*parts: str) -> str:
+def fingerprint_of(*parts: str) -> str:
     """Return 32 hexadecimal digits for these texts."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from webhook.cli.checking.baseline import digest, finding_key
+from webhook.cli.checking.baseline import finding_key, fingerprint_of
 from webhook.cli.checking.finding_text import file_and_place, file_text, message_with_fix
 from webhook.cli.checking.results import Row, RunResult
 from webhook.core.rules.frame.rule import Severity
@@ -26,7 +26,9 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
         seen[key] += 1
         return key if seen[key] == 1 else f"{key}-{seen[key]}"
 
-    entries = [_fault(fault, distinct(digest(fault.file, fault.message))) for fault in result.faults if fault.fatal]
+    entries = [
+        _fault(fault, distinct(fingerprint_of(fault.file, fault.message))) for fault in result.faults if fault.fatal
+    ]
     entries += [_finding(row, distinct(finding_key(row))) for row in result.rows if not row.waived]
     yield msgspec.json.format(msgspec.json.encode(entries), indent=2).decode() + "\n"
 

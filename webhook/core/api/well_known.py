@@ -124,6 +124,7 @@ NODES_GROUP = "system:nodes"
 CONTROLLER_MANAGER = "system:kube-controller-manager"
 SERVICE_ACCOUNT = "system:serviceaccount:"
 KUBE_SYSTEM_ACCOUNT = "system:serviceaccount:kube-system:"
+KUBE_SYSTEM_ACCOUNTS_GROUP = "system:serviceaccounts:kube-system"
 CONTROLLER_ACCOUNT_SUFFIX = "-controller"
 
 # Annotations of pods and their owners.

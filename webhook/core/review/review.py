@@ -12,7 +12,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta
-from webhook.core.api.well_known import OUR_PREFIX
+from webhook.core.api.well_known import KUBE_SYSTEM_ACCOUNTS_GROUP, OUR_PREFIX
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.budget import Missing, OutOfTimeError, Reason
 from webhook.core.context import Context
@@ -56,7 +56,6 @@ from webhook.core.workloads.workload import Workload
 _MAX_AUDITED, _AUDITED_CHARS = 8, 1024
 # Other requests wait for the index meanwhile. With 5,000 nodes, ordinary objects take under a hundredth of this time.
 _MAX_JUDGING_SECONDS = 0.5
-_KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 
 
 def review(request: AdmissionRequest, context: Context, *, waited: bool = True) -> Decision:
@@ -147,7 +146,7 @@ def _judged(
     judged = _by_policy(request, here, evaluation, meta)
     if request.sub_resource:
         judged = capped_for_scale(judged)
-    if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
+    if request.kind == "Pod" or KUBE_SYSTEM_ACCOUNTS_GROUP in request.groups:
         judged = tuple(map(cap_on_pods, judged))
     return judged
 
