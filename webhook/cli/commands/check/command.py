@@ -116,11 +116,7 @@ def check(  # noqa: PLR0913 one parameter an option
     named_levels = bool(frame.rules) or results.output == "report"
     chosen = levels(level, fix, results.fail_on, named=named_levels)
     if fix or add_defaults or write:
-        if kustomized:
-            raise click.UsageError(
-                "--fix, --add-defaults and --write cannot change the output of --kustomize: add the files instead"
-            )
-        _check_usage(named, frame.policy, fix=fix, add_defaults=add_defaults, write=write, output=results.output)
+        _check_usage(named, kustomized, frame.policy, results.output, fix=fix, add_defaults=add_defaults, write=write)
         whole = _with_cluster(frame, selection, progress)
         progress.close()
         code = _change(read_files(named, ignore), whole, chosen, fix=fix is not None, write=write)
@@ -160,9 +156,20 @@ def _with_cluster(frame: Frame, selection: ClusterSelection, progress: Progress)
 
 
 def _check_usage(  # noqa: PLR0913 one parameter an option
-    paths: Sequence[str], policy: Policy, *, fix: str | None, add_defaults: bool, write: bool, output: str
+    paths: Sequence[str],
+    kustomized: Sequence[str],
+    policy: Policy,
+    output: str,
+    *,
+    fix: str | None,
+    add_defaults: bool,
+    write: bool,
 ) -> None:
     """Raise click.UsageError if the options contradict each other."""
+    if kustomized:
+        raise click.UsageError(
+            "--fix, --add-defaults and --write cannot change the output of --kustomize: add the files instead"
+        )
     if fix and add_defaults:
         raise click.UsageError("--fix and --add-defaults may change the same lines: run one first, then the other")
     if not fix and not add_defaults:
