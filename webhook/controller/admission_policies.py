@@ -17,8 +17,8 @@ from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.policy.policy import Policy
 from webhook.logs import bounded, exception_fields
 
-_LOOK_SECONDS = 60.0
-_RETRY_SECONDS = 10.0
+_LOOK_SECONDS = 60.0  # others change these policies rarely; a check reads each policy
+_RETRY_SECONDS = 10.0  # a fault leaves the cluster without the policy
 
 _log = logging.getLogger(__name__)
 

@@ -49,7 +49,7 @@ from webhook.core.workloads.reading import stated_type
 from webhook.logs import exception_fields, log_change
 from webhook.report.scanned import guard_notice
 
-_MOST_PODS = 500
+_MOST_PODS = 500  # a ReplicaSet removes at most this many pods in a step (replica_set.go BurstReplicas)
 _PLAN_SECONDS = 3.0  # for an order of removal: 500 pods on 500 hosts take a second
 _TURN_SECONDS = 1.0  # then the scan continues
 _PATIENCE_SECONDS = 60.0  # for the limit of writes, before a report has it

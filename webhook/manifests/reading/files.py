@@ -34,7 +34,7 @@ PIPES = (STDIN_NAME, *_OPEN_FILES)
 """How the names of files begin that are no files, but what another program prints."""
 _HIDDEN = f"skipped: hidden file or directory with {CONSTRAINTS}; pass its path to check it"
 _OF_GIT = frozenset({".git", ".hg", ".svn"})
-_MAX_HIDDEN_BYTES = 2**23
+_MAX_HIDDEN_BYTES = 2**23  # `manifest` reads no larger YAML
 _CHUNK = 2**20  # by which a compressed file may pass the limit before it is refused
 _GZIP = b"\x1f\x8b"
 _KINDS_OF_FILES = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a directory"}
