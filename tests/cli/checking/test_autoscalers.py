@@ -52,6 +52,12 @@ def test_it_counts_wherever_it_stands(run, tmp_path, scaler):
     assert said(run, tmp_path, scaler, WORKLOAD) == []
 
 
+def test_both_are_without_a_namespace(run, tmp_path):
+    texts = [text.replace(", namespace: shop", "") for text in (WORKLOAD, HPA)]
+    assert said(run, tmp_path, texts[0]) == [SAID]
+    assert said(run, tmp_path, *texts) == []
+
+
 @pytest.mark.parametrize(
     "scaler",
     [

@@ -15,7 +15,6 @@ from webhook.cli.cluster_source import add_to_index
 from webhook.config import ConfigError, ConfigFault, parse_policy, read_profiles
 from webhook.core.api.spread_group import API_VERSION, KIND, GroupMeta, SpreadGroup
 from webhook.core.api.types import ObjectMeta
-from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.decoders import converted, decoder_of
 from webhook.core.groups.reading import GroupError, read_group
 from webhook.core.index.cluster_index import ClusterIndex
@@ -25,6 +24,7 @@ from webhook.core.policy.policy import Policy
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.core.workloads.kind_fields import has_template
 from webhook.core.workloads.kinds import DEPLOYMENT, group_kind, native_version
+from webhook.core.workloads.workload import namespace_of
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest, read_manifests
@@ -41,7 +41,7 @@ def autoscalers(files: Iterable[File], namespace: str) -> Iterator[Autoscaler]:
     """Yield the readable autoscalers of the files. ``namespace`` is the default."""
     for manifest in _objects(files, _AUTOSCALERS):
         if (scaler := _autoscaler(manifest)) is not None:
-            meta = ObjectMeta(name=manifest.name, namespace=manifest.namespace or namespace)
+            meta = ObjectMeta(name=manifest.name, namespace=namespace_of(manifest.namespace, namespace))
             yield structs.replace(scaler, metadata=meta)
 
 
@@ -84,7 +84,7 @@ def spread_groups(files: Iterable[File], namespace: str) -> Iterator[SpreadGroup
             except (ValueError, RecursionError):
                 continue
             meta = group.metadata or GroupMeta()
-            where = manifest.namespace or namespace or DEFAULT_NAMESPACE
+            where = namespace_of(manifest.namespace, namespace)
             yield structs.replace(group, metadata=structs.replace(meta, namespace=where))
 
 
@@ -118,7 +118,7 @@ def same_file_indexes(files: Iterable[File], namespace: str, policy: Policy) -> 
                     continue
                 owner = decode_or_none(Raw(manifest.json_text), manifest.type_meta, policy.workloads)
                 if isinstance(owner, Owner):
-                    meta = structs.replace(owner.meta, namespace=manifest.namespace or namespace)
+                    meta = structs.replace(owner.meta, namespace=namespace_of(manifest.namespace, namespace))
                     add_to_index(index, structs.replace(owner, meta=meta), owner.kind, file.name)
             for group in spread_groups((file,), namespace):
                 add_to_index(index, group, "SpreadGroup", file.name)

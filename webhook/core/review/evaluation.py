@@ -28,7 +28,7 @@ from webhook.core.rules.rule_evaluation import evaluate, in_report_order, not_lo
 from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, GroupKind
 from webhook.core.workloads.reading import parse_object
-from webhook.core.workloads.workload import Workload
+from webhook.core.workloads.workload import Workload, namespace_of
 
 # The keys of findings about an unknown answer. Findings of the old and the new object are compared by their keys.
 SIZE_KEY = "the object's size"
@@ -68,7 +68,7 @@ class Evaluation(Struct, frozen=True):
 
 def evaluate_object(given: ReadObject, context: Context, limit: Reason | None = None) -> Evaluation:
     """Evaluate all rules. Without a pod template, or with an exceeded ``limit``, no rule is evaluated."""
-    workload, error, namespace = given.workload, given.decode_error, context.namespace
+    workload, error = given.workload, given.decode_error
     if error is not None:
         return Evaluation(None, (wrong_type(error, lambda: parse_object(given.raw)),), decode_error=error)
     if given.limit:
@@ -77,8 +77,9 @@ def evaluate_object(given: ReadObject, context: Context, limit: Reason | None = 
         return Evaluation(None, () if allowed else tuple(_unanswered(each, "spec") for each in missed), missed)
     if workload is None:
         return Evaluation(None, ())
-    if namespace and workload.meta.namespace != namespace and not (context.offline and workload.meta.namespace):
-        # Rules compare the object with others in the namespace where it would be created.
+    # Rules compare the object with others in the namespace where it would be created.
+    namespace = namespace_of(workload.meta.namespace, context.namespace) if context.offline else context.namespace
+    if namespace and workload.meta.namespace != namespace:
         workload = replace(workload, meta=replace(workload.meta, namespace=namespace))
     if limit:
         return Evaluation(workload, (), not_looked_at(limit))

@@ -70,7 +70,10 @@ def test_of_pods_without_labels_it_says_nothing():
 def scaler(most=10, name="web"):
     target = ScaleTarget(api_version="apps/v1", kind="Deployment", name=name)
     return (
-        Autoscaler(metadata=ObjectMeta(name="any"), spec=AutoscalerSpec(scale_target_ref=target, max_replicas=most)),
+        Autoscaler(
+            metadata=ObjectMeta(name="any", namespace="default"),
+            spec=AutoscalerSpec(scale_target_ref=target, max_replicas=most),
+        ),
     )
 
 
