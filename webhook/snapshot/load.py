@@ -128,9 +128,14 @@ class _List(TypeMeta, frozen=True):
     items: list[Raw] | UnsetType | None = UNSET
 
 
+class _PossibleList(Struct, frozen=True):
+    items: Raw | UnsetType = UNSET  # not decoded, because a list may have millions of items
+
+
 _TYPE = decoder_of(TypeMeta)
 _HEADER = decoder_of(Header)
 _LIST = decoder_of(_List)
+_POSSIBLE_LIST = decoder_of(_PossibleList)
 _UNREADABLE = (ValueError, RecursionError)  # msgspec's errors and those of UTF-8 are ValueErrors
 
 
@@ -228,7 +233,7 @@ def read_items(stream: io.BufferedReader, name: str, limits: _Limits = _LIMITS) 
 def _is_whole(line: bytes) -> bool:
     """Whether the first line is a complete object and no List. If so, each line holds one object."""
     try:
-        return _LIST.decode(line).items is UNSET
+        return _POSSIBLE_LIST.decode(line).items is UNSET
     except _UNREADABLE:
         return False
 
