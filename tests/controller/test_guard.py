@@ -165,11 +165,9 @@ def no_time(_replica, _api, monkeypatch):
     monkeypatch.setattr(guard, "removal_plan", lambda *_: [None for _ in iter(int, 1)])
 
 
-def refusing(_replica, _api, monkeypatch):
-    def refuse_all(*_):
-        raise RefusedError(403, "ValidatingAdmissionPolicy denied request")
-
-    monkeypatch.setattr(guard, "put_cost", refuse_all)
+def refusing(_replica, api, _monkeypatch):
+    refused = refuse(403, 'pods "web-0" is forbidden: ValidatingAdmissionPolicy denied request')
+    api.strike("write", refused, resource="pods", times=10**6)
 
 
 def unready(_replica, api, _monkeypatch):
@@ -411,14 +409,11 @@ def test_the_default_constraints_of_the_scheduler_are_guarded_too(api, replica):
     assert len(costs(api)) == 9
 
 
-def test_a_workload_that_always_fails_delays_no_other(api, replica, monkeypatch):
-    def put(server, pod, cost):
-        if pod.name.startswith("bad"):
-            raise RefusedError(500, "failed calling webhook")
-        put_cost(server, pod, cost)
+def test_a_workload_that_always_fails_delays_no_other(api, replica):
+    def fault(handler, write):
+        return write.name.startswith("bad") and refuse(500, "failed calling webhook")(handler, write)
 
-    put_cost = guard.put_cost
-    monkeypatch.setattr(guard, "put_cost", put)
+    api.strike("write", fault, resource="pods", times=10**6)
     add(api, NINE, "bad")
     add(api, NINE)
     replica.scans()
@@ -428,10 +423,7 @@ def test_a_workload_that_always_fails_delays_no_other(api, replica, monkeypatch)
 
 
 def test_refused_writes_guard_nothing(api, replica, monkeypatch):
-    def refuse_all(*_):
-        raise RefusedError(403, 'pods "web-0" is forbidden: ValidatingAdmissionPolicy denied request')
-
-    monkeypatch.setattr(guard, "put_cost", refuse_all)
+    refusing(replica, api, monkeypatch)
     add(api, NINE)
     replica.scans()
     settle(replica)
@@ -503,12 +495,7 @@ def test_no_cost_stays_on_a_workload_that_grows_too_large(api, replica, monkeypa
 
 
 def test_an_order_that_takes_too_long_is_given_up(api, replica, monkeypatch):
-    def never(*_):
-        while True:
-            pass
-
-    monkeypatch.setattr(guard, "_PLAN_SECONDS", 0.05)
-    monkeypatch.setattr(guard, "removal_plan", never)
+    no_time(replica, api, monkeypatch)
     add(api, NINE)
     replica.scans()
     settle(replica)

@@ -67,6 +67,14 @@ _FAILED = "the last attempt failed (see the controller's log)"
 _log = logging.getLogger(__name__)
 
 
+class _Due(Struct, frozen=True):
+    """A workload that waits for `ScaleInGuard.turn`. ``since`` is the time of its first scan in the queue."""
+
+    raw: ObjectJson
+    state: ScaleInState | None
+    since: float
+
+
 class _Task(Struct, frozen=True):
     """A scanned workload. ``own`` selects its pods."""
 
@@ -107,7 +115,7 @@ class ScaleInGuard:
 
     def forget(self) -> None:
         """Forget all workloads. Another replica may have led meanwhile."""
-        self._due: dict[ObjectKey, tuple[ObjectJson, ScaleInState | None, float]] = {}  # with the time of the scan
+        self._due: dict[ObjectKey, _Due] = {}
         self.states: dict[ObjectKey, ScaleInState] = {}
         self._changed: set[ObjectKey] = set()
         self.begin()
@@ -127,7 +135,7 @@ class ScaleInGuard:
             return
         key, state = key_of_object(raw), scanned.scale_in
         if self.enabled:
-            self._due[key] = raw, state, self._due[key][2] if key in self._due else self._clock()
+            self._due[key] = _Due(raw, state, self._due[key].since if key in self._due else self._clock())
         if state is None:
             self.states.pop(key, None)
         elif not (self.enabled and state.guard is GuardState.REQUESTED):
@@ -151,7 +159,7 @@ class ScaleInGuard:
         until = time.monotonic() + _TURN_SECONDS
         try:
             within = cluster_context(policy, feed, self._clock())
-            for key, (raw, state, _) in [*self._due.items()]:
+            for key, due in [*self._due.items()]:
                 if not self._may_write() or time.monotonic() >= until:
                     break
                 if not self._allowance.allows(key.namespace):
@@ -159,7 +167,7 @@ class ScaleInGuard:
                         self._note_waiting(key)
                     continue
                 self._due[key] = self._due.pop(key)  # behind the others, whatever happens
-                if self._reconcile(key, raw, state, within, feed):
+                if self._reconcile(key, due, within, feed):
                     del self._due[key]
                     continue
                 self._wait_until = self._clock() + _AGAIN_SECONDS
@@ -172,25 +180,24 @@ class ScaleInGuard:
             self._failures, self.fault = 0, ""
             self._allowance.forget_idle()
 
-    def _reconcile(
-        self, key: ObjectKey, raw: ObjectJson, state: ScaleInState | None, within: Context, feed: Feed
-    ) -> bool:
+    def _reconcile(self, key: ObjectKey, due: _Due, within: Context, feed: Feed) -> bool:
         """Bring the costs of a workload up to date. Returns False to try again later. Raises ClusterError."""
         try:
             with feed.lock:
-                task = _task(raw, within)
+                task = _task(due.raw, within)
             if task is None:
                 return True
+            state = due.state
             if state is not None and state.guard is GuardState.REQUESTED:
                 return self._guard(key, task, state, within, feed)
             return self._clear(self._costed_of(task))
         except ClusterError:
-            self._note_failure(key, state)
+            self._note_failure(key, due.state)
             raise
         except Exception as error:  # noqa: BLE001 a workload must never stop the others
             fields = {"workload": key._asdict(), **exception_fields(error)}
             _log.error("a bug stopped the scale-in guard of a workload; others continue", extra={"fields": fields})
-            self._note_failure(key, state)
+            self._note_failure(key, due.state)
             return True
 
     def _guard(self, key: ObjectKey, task: _Task, unguarded: ScaleInState, within: Context, feed: Feed) -> bool:
@@ -237,10 +244,10 @@ class ScaleInGuard:
 
     def _note_waiting(self, key: ObjectKey) -> None:
         """Report a workload that has waited for a minute. A new leader's short waits change no report."""
-        _, state, since = self._due[key]
-        if state is None or state.guard is not GuardState.REQUESTED or self._clock() - since < _PATIENCE_SECONDS:
-            return
-        self._note(key, replace(state, guard=GuardState.WAITING))
+        due = self._due[key]
+        is_requested = due.state is not None and due.state.guard is GuardState.REQUESTED
+        if due.state is not None and is_requested and self._clock() - due.since >= _PATIENCE_SECONDS:
+            self._note(key, replace(due.state, guard=GuardState.WAITING))
 
     def _note_failure(self, key: ObjectKey, state: ScaleInState | None) -> None:
         if state is not None and key not in self.states:

@@ -76,7 +76,8 @@ def test_what_is_answered(new, old, policy, denied):
 
 def test_a_controllers_object_is_let_in():
     assert decide(MANY, policy=NOT_SELF, user=CONTROLLER).allowed
-    assert not decide(MANY, policy=NOT_SELF, user="system:serviceaccount:shop:replicaset-controller").allowed
+    other = decide(MANY, policy=NOT_SELF, user="system:serviceaccount:shop:replicaset-controller")
+    assert headline(other) == TOO_LARGE
 
 
 def of(text):
