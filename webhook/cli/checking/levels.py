@@ -12,6 +12,7 @@ from webhook.cli.checking.finding_text import is_refused
 from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.exit_codes import Exit
 from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import ONCE_PER_RUN
 from webhook.core.text import plural
 
@@ -19,9 +20,9 @@ from webhook.core.text import plural
 class Level(StrEnum):
     """The severity of a finding, or ``audit`` for a finding that the webhook only records. Highest first."""
 
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
+    HIGH = Severity.HIGH.value
+    MEDIUM = Severity.MEDIUM.value
+    LOW = Severity.LOW.value
     AUDIT = "audit"
 
     @property

@@ -32,9 +32,8 @@ from webhook.core.index.objects import Autoscaler
 from webhook.core.index.overlay import with_declared
 from webhook.core.policy.options import TooLarge
 from webhook.core.review.decision import Examination
-from webhook.core.review.examination import examine
+from webhook.core.review.examination import examine, without_repeated_mistakes
 from webhook.core.rules.constraint.api import WRONG_TYPE
-from webhook.core.rules.constraint.unknown_fields import right_paths
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.text import plural
 from webhook.core.workloads.custom_kinds import VALUES_KIND
@@ -227,8 +226,7 @@ class CheckRun:
     def collect(self, manifest: Manifest, examined: Examination, frame: Frame) -> None:
         """Collect the findings of an object, without counting it."""
         reported = [judged for judged in examined.findings if not frame.rules or judged.finding.rule in frame.rules]
-        misspelt = right_paths(judged.finding for judged in reported if not judged.waived)
-        reported = [judged for judged in reported if judged.finding.path not in misspelt]
+        reported = without_repeated_mistakes(reported)
         if manifest.kind == VALUES_KIND:
             reported = [
                 judged for judged in reported if not chart_reads(manifest.file, judged.finding.path.rpartition(".")[2])

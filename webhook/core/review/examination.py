@@ -1,6 +1,6 @@
 """Examine one object with all rules, for the command line, reports and the console."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from msgspec.structs import replace
 
@@ -10,10 +10,10 @@ from webhook.core.apiserver.validation import constraint_warnings
 from webhook.core.context import Context
 from webhook.core.review.decision import Examination
 from webhook.core.review.evaluation import Evaluation, cost_and_limit, evaluate_object
-from webhook.core.review.judging import judge, target_of, warns_by_default
+from webhook.core.review.judging import JudgedFinding, judge, target_of, warns_by_default
 from webhook.core.review.read_object import read_object
 from webhook.core.rules.constraint.api import wrong_type
-from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
+from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD, right_paths
 from webhook.core.rules.frame.as_written import Written
 from webhook.core.rules.frame.rule import Finding, RuleAnswer, Severity
 from webhook.core.rules.frame.trials import tried_as_a_whole
@@ -101,6 +101,12 @@ def _without_repeated_unknown_fields(evaluation: Evaluation) -> Evaluation:
     elsewhere = {finding.path for finding in evaluation.findings if finding.rule != UNKNOWN_FIELD.id}
     kept = (each for each in evaluation.findings if each.rule != UNKNOWN_FIELD.id or each.path not in elsewhere)
     return replace(evaluation, findings=tuple(kept))
+
+
+def without_repeated_mistakes(findings: Collection[JudgedFinding]) -> list[JudgedFinding]:
+    """Drop errors about an absent field if another finding of these is about its misspelt or misplaced name."""
+    paths = right_paths(each.finding for each in findings if not each.waived)
+    return [each for each in findings if each.finding.path not in paths]
 
 
 def _api_warnings(workload: Workload, evaluation: Evaluation) -> tuple[str, ...]:
