@@ -31,7 +31,8 @@ OURS = {
     "scheduler/plugins/node_resources_fit.py": {"scarce_amounts"},  # how our index is asked
     "scheduler/plugins/node_selection.py": {"settled_nodes", "nodes_selected"},  # what rules and volumes ask
     "scheduler/not_evaluated.py": {"not_evaluated"},  # what is missing here
-    "scheduler/problem.py": {"take_lasting"},  # a part of what upstream takes
+    # A part of what upstream takes, and problems that no pod has.
+    "scheduler/problem.py": {"take_lasting", "change_problem", "without_filters", "without_limits", "without_spread"},
     "workloads/labels_at_creation.py": {"placeholder", "is_placeholder", "name_of"},  # made-up values
 }
 

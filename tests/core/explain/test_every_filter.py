@@ -8,7 +8,7 @@ from webhook.core.explain.filter_words import FILTER_WORDS, PART_WORDS, PARTS
 from webhook.core.scheduler import cycle
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
-from webhook.core.scheduler.problem import FILTERS, take
+from webhook.core.scheduler.problem import CAPACITY_FILTERS, FILTERS, take
 
 
 @pytest.mark.parametrize("plugin", FILTERS)
@@ -27,6 +27,7 @@ def test_no_words_are_left_over():
 
 def test_every_part_has_filters_and_words():
     assert all(PARTS.values())
+    assert PARTS["room"] == CAPACITY_FILTERS
     # With room is not "without" something.
     assert [part for part, words in PART_WORDS.items() if not words] == ["room"]
 

@@ -21,7 +21,7 @@ from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts
 from webhook.core.scheduler.plugins.spread_constraints import CountedConstraints
-from webhook.core.scheduler.problem import Problem
+from webhook.core.scheduler.problem import Problem, change_problem
 
 # The largest maxSkew in the API. It limits nothing.
 _NO_LIMIT = 2**31 - 1
@@ -144,15 +144,6 @@ class Narrowing(Struct, frozen=True, kw_only=True):
     selectors: Mapping[int, LabelSelector]
     agreed: frozenset[int]
     take: Callable[[Pod], Problem]
-
-
-def change_problem(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
-    """Apply a change to a pod's scheduling problem.
-
-    The change is also applied to ``nominated``, the problem as it is on each node with nominated pods.
-    """
-    nominated = {slot: change(variant) for slot, variant in problem.nominated.items()}
-    return replace(change(problem), nominated=nominated)
 
 
 def pod_fixes(problem: Problem, narrowing: Narrowing | None = None, *, well_known: bool = False) -> Iterator[PodFix]:

@@ -20,13 +20,12 @@ from webhook.core.changes.change import Change, Changes, with_changes
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, skip_reason
 from webhook.core.defaulting.record import Operation, annotation_patch
-from webhook.core.explain.reliefs import without_limits
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.lookup import profile_for
 from webhook.core.policy.options import FallbackMode
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import decide
-from webhook.core.scheduler.problem import Problem, may_preempt, take
+from webhook.core.scheduler.problem import Problem, may_preempt, take, without_limits
 
 _MOST_CHOSEN = 4  # with more hard constraints, there are too many subsets to try, and all become soft
 _RECORD = "{"  # the first character of a record; values from the pod's author never start with it

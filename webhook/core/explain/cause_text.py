@@ -7,11 +7,12 @@ import msgspec
 from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 from webhook.core.api.well_known import NODE_STATES
 from webhook.core.explain.explanation import Balance, Explanation, why_minimum_stays
-from webhook.core.explain.filter_words import CAPACITY_FILTERS, PART_WORDS, PARTS
+from webhook.core.explain.filter_words import PART_WORDS, PARTS
 from webhook.core.explain.reliefs import BlockingParts, Relief, Shortage, shortages, too_small
 from webhook.core.scheduler.not_evaluated import NOT_ADMITTED, NOT_EVALUATED
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
+from webhook.core.scheduler.problem import CAPACITY_FILTERS
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, one_line, plural, segment_of, together
 from webhook.core.yaml_text import flow

@@ -10,21 +10,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
-from webhook.core.changes.candidates import Narrowing, PodFix, change_problem, intended_node_key, pod_fixes
+from webhook.core.changes.candidates import Narrowing, PodFix, intended_node_key, pod_fixes
 from webhook.core.changes.change_text import changes_text
 from webhook.core.explain.counted_pods import CountedPods, counted_pods
-from webhook.core.explain.filter_words import CAPACITY_FILTERS, FILTER_WORDS
+from webhook.core.explain.filter_words import FILTER_WORDS
 from webhook.core.explain.obstacles import Obstacle, grouped, obstacles
-from webhook.core.explain.reliefs import BlockingParts, Relief, blocking_parts, reliefs, without_limits
+from webhook.core.explain.reliefs import BlockingParts, Relief, blocking_parts, reliefs
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.not_evaluated import not_evaluated
 from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts, count_domains
-from webhook.core.scheduler.plugins.spread_constraints import CountedConstraints
 from webhook.core.scheduler.plugins.status import Status
-from webhook.core.scheduler.problem import Problem, take
+from webhook.core.scheduler.problem import CAPACITY_FILTERS, Problem, take, without_limits, without_spread
 from webhook.core.scheduler.verdict import Cause, Verdict
 from webhook.core.text import constraint_name, segment_of
 
@@ -47,11 +46,6 @@ def _cause_of(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
     # Spread comes first, since its fix costs nothing and is under the workload's control.
     capacity_alone = decide(without_limits(problem)).feasible if CAPACITY_FILTERS & rejecting else 0
     return (Cause.CAPACITY if capacity_alone else Cause.OTHER), capacity_alone
-
-
-def without_spread(problem: Problem) -> Problem:
-    """Return the scheduler's input without hard constraints. Soft constraints never reject a node."""
-    return change_problem(problem, lambda each: replace(each, hard=CountedConstraints()))
 
 
 class Balance(Struct, frozen=True):

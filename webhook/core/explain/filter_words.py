@@ -60,6 +60,3 @@ FILTER_WORDS: Mapping[str, _FilterWords] = {
 PARTS: Mapping[str, frozenset[str]] = {
     part: frozenset(plugin for plugin, words in FILTER_WORDS.items() if part in words.parts) for part in PART_WORDS
 }
-
-# Filters for limited resources. A larger, emptier or new node satisfies them.
-CAPACITY_FILTERS = PARTS["room"]

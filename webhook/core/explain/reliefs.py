@@ -10,15 +10,15 @@ from msgspec.structs import replace
 from webhook.core.api.resources import PODS
 from webhook.core.api.types import HONOR, Toleration
 from webhook.core.api.well_known import NODE_STATES, TAINT_UNSCHEDULABLE
-from webhook.core.changes.candidates import change_problem, first_stage
-from webhook.core.explain.filter_words import CAPACITY_FILTERS, PARTS
+from webhook.core.changes.candidates import first_stage
+from webhook.core.explain.filter_words import PARTS
 from webhook.core.explain.obstacles import toleration_for, untolerated
 from webhook.core.index import node_sets
 from webhook.core.index.nodes import NO_NODE
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.status import Code
-from webhook.core.scheduler.problem import Problem
+from webhook.core.scheduler.problem import Problem, change_problem, without_filters, without_limits
 from webhook.core.scheduler.verdict import Verdict
 
 _ANY_CORDON = Toleration(key=TAINT_UNSCHEDULABLE, operator="Exists")
@@ -66,16 +66,6 @@ class Shortage(Struct, frozen=True):
     node: str
     nodes: int
     has: int | None
-
-
-def _without(problem: Problem, plugins: frozenset[str]) -> Problem:
-    kept = tuple(plugin for plugin in problem.filters if plugin not in plugins)
-    return change_problem(problem, lambda each: replace(each, filters=kept))
-
-
-def without_limits(problem: Problem) -> Problem:
-    """Return the scheduler's input without the filters for limited resources (`CAPACITY_FILTERS`)."""
-    return _without(problem, CAPACITY_FILTERS)
 
 
 def too_small(verdict: Verdict) -> int:
@@ -138,7 +128,7 @@ def blocking_parts(cycle: Cycle) -> Iterator[BlockingParts]:
 
     def tried(size: int) -> Iterator[BlockingParts | None]:
         for parts in combinations(asked, size):
-            nodes = decide(_without(problem, frozenset().union(*(PARTS[part] for part in parts)))).feasible
+            nodes = decide(without_filters(problem, frozenset().union(*(PARTS[part] for part in parts)))).feasible
             yield BlockingParts(parts, nodes) if nodes else None
 
     # The fewest parts first. Larger sets would include these.

@@ -31,8 +31,9 @@ from webhook.core.placement.pod_limits import AffinityLimit, AntiAffinityLimit, 
 from webhook.core.placement.rolling_update import RolloutRules, Turn
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.inter_pod_affinity import NO_AFFINITY
-from webhook.core.scheduler.plugins.node_ports import ports_conflict
+from webhook.core.scheduler.plugins.node_ports import NODE_PORTS, ports_conflict
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, scarce_amounts
+from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD, DomainCounts
 from webhook.core.scheduler.plugins.status import Code
 from webhook.core.scheduler.problem import Problem
@@ -343,9 +344,10 @@ def _resources(together: _Batches, relevant: int, on_one: Pods, index: ReadOnlyI
 
 def _batch_limits_and_ports(together: _Batches) -> Iterator[NodeLimits]:
     for number, batch in enumerate(together.batches):
-        if batch.limits:
+        filters = batch.problem.filters
+        if batch.limits and NODE_VOLUME_LIMITS in filters:
             yield NodeLimits(number, together.only(number), -1, 1, batch.limits)
-        if wanted := batch.problem.ports:
+        if (wanted := batch.problem.ports) and NODE_PORTS in filters:
             ports = [batch.problem.ports for batch in together.batches]
             clashes = [any(ports_conflict(one, each) for one in wanted for each in taken) for taken in ports]
             yield NodeLimits(number, tuple(map(int, clashes)), 0)

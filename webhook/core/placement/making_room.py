@@ -24,10 +24,9 @@ from webhook.core.placement.placement_verdict import Effort, Simulation
 from webhook.core.placement.pod_limits import Pods
 from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.placement.simulation import always_fits, one_order
-from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, free_resources
+from webhook.core.scheduler.plugins.node_resources_fit import free_resources
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
-from webhook.core.scheduler.plugins.spread_constraints import CountedConstraints
-from webhook.core.scheduler.problem import Problem, may_preempt
+from webhook.core.scheduler.problem import Problem, may_preempt, without_limits, without_spread
 from webhook.core.scheduler.verdict import Cause
 
 
@@ -36,18 +35,13 @@ def cause_of_misfit(
 ) -> Cause:
     """Return why some order leaves a pod without a node.
 
-    SPREAD if all pods fit without hard constraints. Else CAPACITY if all fit without resource limits. Else OTHER. For
-    the arguments, see `game_of`.
+    The rule is that of `Cause`: all pods fit, or not. For the arguments, see `game_of`.
     """
-    free = [replace(batch, problem=replace(batch.problem, hard=CountedConstraints())) for batch in batches]
+    free = [replace(batch, problem=without_spread(batch.problem)) for batch in batches]
     if always_fits(game_of(free, index, rollout=rollout), effort):
         return Cause.SPREAD
-    roomy = [replace(batch, problem=_without_limits(batch.problem)) for batch in batches]
+    roomy = [replace(batch, problem=without_limits(batch.problem)) for batch in batches]
     return Cause.CAPACITY if always_fits(game_of(roomy, index, rollout=rollout), effort) else Cause.OTHER
-
-
-def _without_limits(problem: Problem) -> Problem:
-    return replace(problem, filters=tuple(plugin for plugin in problem.filters if plugin != NODE_RESOURCES_FIT))
 
 
 _Lower = Mapping[int, Sequence[tuple[int, PodRequest]]]

@@ -3,7 +3,7 @@
 Source: kube-scheduler schedule_one.go, runtime/framework.go.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -45,6 +45,8 @@ FILTERS = (
     *(NODE_RESOURCES_FIT, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE),
     *(POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY),
 )
+# The filters for limited resources. A larger, emptier or new node satisfies them.
+CAPACITY_FILTERS = frozenset({NODE_PORTS, NODE_RESOURCES_FIT, NODE_VOLUME_LIMITS})
 
 
 _PREEMPTS_NEVER = "Never"  # the preemptionPolicy of a pod
@@ -171,6 +173,31 @@ def _with_nominated(index: ReadOnlyIndex, problem: Problem, defaults: SpreadDefa
         near = sum(other.meta.namespace == pod.meta.namespace for other in added)
         by_slot[slot] = replace(with_them, hard=with_them.hard.with_nominated(slot, near))
     return by_slot
+
+
+def change_problem(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
+    """Apply a change to a pod's scheduling problem.
+
+    The change is also applied to ``nominated``, the problem as it is on each node with nominated pods.
+    """
+    nominated = {slot: change(variant) for slot, variant in problem.nominated.items()}
+    return replace(change(problem), nominated=nominated)
+
+
+def without_filters(problem: Problem, plugins: Collection[str]) -> Problem:
+    """Return the problem without some filters."""
+    kept = tuple(plugin for plugin in problem.filters if plugin not in plugins)
+    return change_problem(problem, lambda each: replace(each, filters=kept))
+
+
+def without_limits(problem: Problem) -> Problem:
+    """Return the problem without the filters for limited resources (`CAPACITY_FILTERS`)."""
+    return without_filters(problem, CAPACITY_FILTERS)
+
+
+def without_spread(problem: Problem) -> Problem:
+    """Return the problem without hard constraints. Soft constraints never reject a node."""
+    return change_problem(problem, lambda each: replace(each, hard=_NO_CONSTRAINTS))
 
 
 def may_preempt(pod: Pod) -> bool:

@@ -12,7 +12,11 @@ from webhook.core.scheduler.plugins.status import OK, Code, Status, StatusOfNode
 
 
 class Cause(StrEnum):
-    """The main reason for unschedulable pods. Each caller chooses the cause by its own rule."""
+    """The main reason for unschedulable pods.
+
+    SPREAD if they fit without hard constraints. Else CAPACITY if they fit without limits of resources, host ports and
+    volumes. Else OTHER.
+    """
 
     SPREAD = "spread"
     CAPACITY = "capacity"

@@ -10,7 +10,7 @@ from msgspec import convert
 from msgspec.structs import replace
 
 from webhook.core.api.admission_objects import PriorityClass
-from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
+from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from webhook.core.api.types import Container, ContainerPort, NodeSpec, ResourceRequirements, TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE as ZONE_KEY
@@ -206,6 +206,26 @@ class TestReplicasThatDoNotFit:
     def test_with_more_in_the_way_than_spread(self):
         manifest = web(ZONE, replicas=3, **asking("60"), nodeSelector={"disk": "ssd"})
         [line] = told(DO_NOT_FIT, manifest, cluster("a: a0 | b: b0", labelled="disk=ssd"), FIXED)
+        assert line == "audit 2 of 3 fit: no node admits another of these pods"
+
+    @pytest.mark.parametrize("taken", [True, False])
+    def test_a_taken_host_port_is_no_fault_of_the_constraint(self, taken):
+        index = cluster("a: a0 | b: b0")
+        ports = (Container(name="c", ports=(ContainerPort(container_port=80, host_port=80),)),)
+        for name in ("a0", "b0") if taken else ():
+            index.apply("ADDED", running(f"proxy-{name}", name, "app=proxy", containers=ports))
+        manifest = web(ZONE, replicas=2 if taken else 3, **PORTS)
+        [line] = told(DO_NOT_FIT, manifest, index, FIXED)
+        assert line == f"audit {'0 of 2' if taken else '2 of 3'} fit: no node admits another of these pods"
+
+    def test_an_attach_limit_is_no_fault_of_the_constraint(self):
+        index = cluster("a: a0 | b: b0")
+        late = {"provisioner": "disks", "volumeBindingMode": "WaitForFirstConsumer"}
+        index.apply("ADDED", convert({"metadata": {"name": "late"}, **late}, StorageClass))
+        for name in ("a0", "b0"):
+            driver = {"name": "disks", "allocatable": {"count": 1}}
+            index.apply("ADDED", convert({"metadata": {"name": name}, "spec": {"drivers": [driver]}}, CsiNode))
+        [line] = told(DO_NOT_FIT, web(ZONE, **(STATEFUL | {"replicas": 3})), index, FIXED)
         assert line == "audit 2 of 3 fit: no node admits another of these pods"
 
     def test_the_rest_stays_beside_those_that_run(self):

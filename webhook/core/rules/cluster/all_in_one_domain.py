@@ -9,8 +9,6 @@ from webhook.core.api.selectors import Selector
 from webhook.core.api.types import ClaimSource, Pod, Volume
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import has_conditions
-from webhook.core.changes.candidates import change_problem
-from webhook.core.explain.explanation import without_spread
 from webhook.core.index.label_column import Column
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -31,7 +29,7 @@ from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.node_selection import settled_nodes
-from webhook.core.scheduler.problem import Problem
+from webhook.core.scheduler.problem import Problem, change_problem, without_spread
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.workload import Template

@@ -11,7 +11,6 @@ from webhook.core.api.selector_text import pairs_text
 from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.types import EQUALS, LabelSelector, Pod
 from webhook.core.api.written_selector import has_conditions
-from webhook.core.changes.candidates import change_problem
 from webhook.core.groups.reading import memberships
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
@@ -33,7 +32,7 @@ from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluate
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import usable_nodes_of
 from webhook.core.scheduler.cycle import decide
-from webhook.core.scheduler.problem import Problem
+from webhook.core.scheduler.problem import Problem, change_problem
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, together
 from webhook.core.workloads.controller_labels import may_be_added

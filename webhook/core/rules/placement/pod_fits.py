@@ -16,7 +16,6 @@ from msgspec import Struct
 from webhook.core.api.types import PodTemplate
 from webhook.core.budget import Reason
 from webhook.core.explain.explanation import Balance, Explanation, explain_pod, why_minimum_stays
-from webhook.core.explain.reliefs import without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.pods_to_create.next_pod import after_admission, problem_of
@@ -28,7 +27,7 @@ from webhook.core.rules.placement.frame.case import POD_GROUP, PlacementRule, Te
 from webhook.core.rules.placement.frame.shortfall import Shortfall, in_the_way, missing, speaks_of, steps, suggested
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.volumes import claim_name
-from webhook.core.scheduler.problem import may_preempt
+from webhook.core.scheduler.problem import may_preempt, without_limits
 from webhook.core.text import one_line, plural, shortened
 
 _NO_NODE = "this pod fits on no node"
