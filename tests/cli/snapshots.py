@@ -9,10 +9,10 @@ from webhook.cluster.resources import BUDGETS, BUILT_IN_RESOURCES
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 
-def snapshot(state, *objects, version="v1.37.1", cpu="4"):
+def snapshot(state, *objects, version="v1.37.1", cpu="4", taken_at=None):
     """``z1: a=2 | z2: ~b=0``: the bytes of a snapshot with these nodes and pods ``app=web``, and with more objects."""
     resources = [resource.name for resource in (*BUILT_IN_RESOURCES, BUDGETS)]
-    lines = [{"kind": "Snapshot", "kubernetesVersion": version, "resources": resources}]
+    lines = [{"kind": "Snapshot", "kubernetesVersion": version, "resources": resources, "takenAt": taken_at}]
     for part in state.split("|"):
         zone, _, written = part.rpartition(":")
         for entry in written.split():

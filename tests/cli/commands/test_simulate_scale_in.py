@@ -1,6 +1,7 @@
 """``evenspread simulate --replicas N`` below the running pods, and ``--scale-in``."""
 
 import json
+import time
 
 import pytest
 from cli.snapshots import node, owned, running, snapshot, waiting
@@ -65,9 +66,9 @@ def pod(name, on, *, labels="", **annotations):
 def ask(run, tmp_path):
     """Simulate Deployment web of a snapshot: gives exit code, standard output, standard error."""
 
-    def ask(state, *arguments, objects=(), words=("deploy/web", "-n", "shop"), stdin=b""):
+    def ask(state, *arguments, objects=(), words=("deploy/web", "-n", "shop"), stdin=b"", taken_at=None):
         file = tmp_path / "snapshot.jsonl"
-        file.write_bytes(snapshot(state, *objects))
+        file.write_bytes(snapshot(state, *objects, taken_at=taken_at))
         return run("simulate", "--snapshot", str(file), *words, *arguments, stdin=stdin)
 
     return ask
@@ -84,6 +85,16 @@ def answer(ask):
         return found["scaleIn"], found["notes"]
 
     return answer
+
+
+@pytest.fixture
+def east(monkeypatch):
+    """The local time is five hours ahead of UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "XXX-5")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 def worst(scale_in):
@@ -305,6 +316,24 @@ class TestTheOrder:
         pods = [pod("p", "a0"), pod("q", "b0"), pod("r", "a1", **{COST: "-1"}), pod("s", "b1", **{COST: "-1"})]
         found, _ = answer("a: a0 a1 | b: b0 b1", "--replicas", "2", objects=[web(), *pods])
         assert (found["worstSkew"], worst(found)) == (0, {"a": 1, "b": 1})
+
+    @pytest.mark.parametrize(
+        ("created", "taken_at", "skew"),
+        [
+            pytest.param(("09:00:00", "09:59:59"), "10:00:00Z", 2, id="the youngest go first"),
+            pytest.param(("09:59:58", "09:59:59"), "10:00:00.1Z", 0, id="ages of 1.1 and 2.1 s are alike"),
+            pytest.param(("09:00:00", "09:59:59"), "10:00:00", 2, id="a time without zone is UTC"),
+            pytest.param(("09:00:00", "09:59:59"), "noon", 0, id="an unknown time"),
+        ],
+    )
+    @pytest.mark.usefixtures("east")
+    def test_ages_choose(self, answer, created, taken_at, skew):
+        pods = [pod(f"{zone}{number}", f"{zone}{number}") for zone in "ab" for number in (0, 1)]
+        for each in pods:
+            each["metadata"]["creationTimestamp"] = f"2026-11-20T{created[each['metadata']['name'] > 'b']}Z"
+        nodes, taken_at = "a: a0 a1 | b: b0 b1", f"2026-11-20T{taken_at}"
+        found, _ = answer(nodes, "--replicas", "2", objects=[web(), *pods], taken_at=taken_at)
+        assert found["bestSkew"] == skew
 
     def test_pending_pods_go_first(self, answer):
         found, _ = answer("a: a0=1 | b: b0=1", "--replicas", "2", objects=[web(), waiting("p")])

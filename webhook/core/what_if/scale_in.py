@@ -17,7 +17,7 @@ from webhook.core.pods_to_remove.removal_order import (
     removal_groups_in_steps,
     stateful_set_groups,
 )
-from webhook.core.pods_to_remove.running_pod import RunningPod
+from webhook.core.pods_to_remove.running_pod import RunningPod, nanoseconds
 from webhook.core.pods_to_remove.scale_in import Removal, ScaleIn, removal_of, scale_in_of, worst_stop
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts
@@ -161,9 +161,8 @@ def _steps(source: ReplicatedSource, pods: Sequence[RunningPod], removal: Remova
 
 
 def _nanoseconds(time: str) -> int:
-    """Convert an ISO time. 0 if unknown: then different times of pods decide nothing."""
+    """Convert an ISO time. 0 for a date or an unknown time: then different times of pods decide nothing."""
     try:
-        moment = datetime.fromisoformat(time)
-        return int(moment.timestamp()) * 10**9 if moment.tzinfo else 0
+        return (nanoseconds(datetime.fromisoformat(time)) or 0) if "T" in time else 0
     except ValueError:
         return 0
