@@ -34,6 +34,7 @@ from webhook.core.index.objects import Namespace
 from webhook.core.scheduler.cycle import Cycle, eligible_nodes, verdict_of_plugin
 from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.spread_constraints import SYSTEM_DEFAULTS, count_constraints
+from webhook.core.scheduler.plugins.status import Code
 from webhook.core.scheduler.problem import take
 
 SHAPES = ("pareto", "statefulsets", "classes")
@@ -135,6 +136,29 @@ def load(path):
     return index, incoming, cluster, facts
 
 
+def codes(verdict):
+    """The scheduling status of each node slot as a byte.
+
+    0 feasible, 1 Unschedulable, 2 UnschedulableAndUnresolvable, 3 error, 4 no node.
+    """
+    # A set is printed as binary digits, and a table turns its ones into the code's number. The sets are disjoint, so OR
+    # combines the rows.
+    size, sets = verdict.nodes.size, [0, 0, 0]
+    for status, members in verdict.failed:
+        sets[_NUMBERS[status.code] - 1] |= members
+    sets.append(((1 << size) - 1) & ~verdict.nodes.live)
+    total = 0
+    for number, members in enumerate(sets, start=1):
+        if members:
+            digits = format(members, f"0{size}b").encode().translate(_TABLES[number])
+            total |= int.from_bytes(digits, "little")
+    return total.to_bytes(size, "little")[::-1]
+
+
+_NUMBERS = {Code.UNSCHEDULABLE: 1, Code.UNRESOLVABLE: 2, Code.ERROR: 3}
+_TABLES = tuple(bytes(number if char == ord("1") else 0 for char in range(256)) for number in range(5))
+
+
 def spread_only(index, pod):
     counted = count_constraints(pod, DO_NOT_SCHEDULE, index, SYSTEM_DEFAULTS, RECORDED)
     nodes, required = (
@@ -142,11 +166,11 @@ def spread_only(index, pod):
         compile_required_nodes(pod.pod_spec.node_selector, pod.pod_spec.affinity),
     )
     ran, _ = pod_topology_spread.run_filter(counted, pod.labels, eligible_nodes(pod, nodes, required))
-    return verdict_of_plugin(ran, nodes).codes
+    return codes(verdict_of_plugin(ran, nodes))
 
 
 def all_filters(index, pod):
-    return Cycle(take(index, pod)).verdict().codes
+    return codes(Cycle(take(index, pod)).verdict())
 
 
 def measure(index, incoming, decide):

@@ -115,7 +115,9 @@ def simulated(world):
         within = Context(policy=Policy(), version=read.version or RECORDED, index=read.index, now="2026-11-24", namespace="shop")
         found, _ = targets(of, known, within, WhatIf(), replicas=None, everywhere=False)
     run = Run(index=known.index, targets=found, within=within, effort=Effort(states=STATES), rollout="rolls" in world)
-    (joint,) = run.joint_verdicts(WhatIf())
+    # Only the verdict: `answers` would also search for explanations and suggestions.
+    ((_, moment),) = run._moments(WhatIf())
+    joint = run._played(moment.workloads)
     whole, staying = joint.whole, sum(each.staying for each in joint.workloads)
     exact = whole.verdict is not PlacementVerdict.UNKNOWN and None not in {whole.fewest, whole.most}
     said = {"exact": exact, "states": 0 if joint.simulation is None else joint.simulation.states, "left": 0, "why": joint.unknown}

@@ -63,9 +63,10 @@ def run(name: str, shards: int, nodes: int, *, derived: bool, large: str = "8") 
     )
     of = [Shard(name=f"r{number}", value=str(number), pod=pod(name, number)) for number in range(shards)]
     within = Context(policy=Policy(), version=RECORDED, index=index)
-    found = derive_plan(PlanInput(group=group, shards=tuple(of), within=within))
+    inputs = PlanInput(group=group, shards=tuple(of), within=within)
+    found = derive_plan(inputs)
     fields = found.plan.fields if derived else {each.name: naive_fields(group, each) for each in of}
-    game = game_of(pod_batches(found.inputs, fields, found.capacity), index)
+    game = game_of(pod_batches(inputs, fields, found.capacity), index)
     workloads = [stateful_set(each, fields[each.name]) for each in of]
     said = simulate(game) if shards <= 3 else None
     return Run(World(name, made, workloads, game, said), group, derived)

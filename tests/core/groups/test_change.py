@@ -2,7 +2,7 @@
 
 import pytest
 from build import cluster
-from core.groups.grouped import derived, redis, shards_of, zones
+from core.groups.grouped import derived, planned_for, redis, shards_of, zones
 from msgspec.structs import replace
 
 from webhook.core.api.types import PodStatus
@@ -27,7 +27,8 @@ def stands(group, text):
     """The plan, the cluster with all pods of the group in it, and these pods with the number of their shard."""
     found = derived(group, text)
     index, shards = cluster(text), found.plan.shards
-    of = game_of(pod_batches(found.inputs, found.plan.fields, found.capacity), found.inputs.index)
+    inputs = planned_for(group, shards_of(group), index)
+    of = game_of(pod_batches(inputs, found.plan.fields, found.capacity), index)
     placed = []
     for number, step in enumerate(one_order(of)):
         like = with_fields(shards[step.batch].pod, found.plan.fields[shards[step.batch].name])

@@ -21,7 +21,7 @@ from webhook.core.api.types import (
     SpreadConstraint,
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.groups.derive import kept_plan
+from webhook.core.groups.derive import derive_plan, kept_plan
 from webhook.core.groups.fields import naive_fields
 from webhook.core.groups.group import StoredPlan
 from webhook.core.groups.group_constraints import exact_cap
@@ -164,11 +164,11 @@ def test_how_often_the_rule_of_thumb_gets_stuck():
 
 
 def seen(group, nodes, effort=EFFORT):
-    found = derived(group, nodes)
+    found, inputs = derived(group, nodes), planned_for(group, shards_of(group), cluster(nodes))
     shards = found.plan.shards if found.plan else shards_of(group)
     fields = {each.name: naive_fields(group, each) for each in shards}
-    players = pod_batches(found.inputs, fields, found.capacity)
-    return simulate_orders(players, found.inputs.index, [each.topology_key for each in group.caps], effort)
+    players = pod_batches(inputs, fields, found.capacity)
+    return simulate_orders(players, inputs.index, [each.topology_key for each in group.caps], effort)
 
 
 @pytest.mark.slow
@@ -344,8 +344,9 @@ BY_ZONE = redis(3, apart=(ZONE,), caps=(cap(HOSTNAME, "<=3"),))
     ],
 )
 def test_what_a_template_keeps_is_no_room(group, nodes, template):
-    found = derived(group, nodes, with_spec(group, affinity=template))
-    placed = one_order(game_of(pod_batches(found.inputs, found.plan.fields, found.capacity), found.inputs.index))
+    inputs = planned_for(group, with_spec(group, affinity=template), cluster(nodes))
+    found = derive_plan(inputs)
+    placed = one_order(game_of(pod_batches(inputs, found.plan.fields, found.capacity), inputs.index))
     assert (len(placed) < group.pods, found.plan.proof) == (True, Proof.NONE)
     assert found.plan.verdict is not PlacementVerdict.FITS
 
@@ -496,9 +497,10 @@ def played(group, text, policy, fields=None):
     """The plan, and what the engine makes of its pods, or of pods with these fields, in a cluster with a Service."""
     into = cluster(text)
     into.apply("ADDED", service("redis", "app=redis"))
-    found = derive(group, shards_of(group), into, policy)
-    of = pod_batches(found.inputs, fields or found.plan.fields, found.capacity)
-    return found.plan, simulate(game_of(of, found.inputs.index)).verdict
+    inputs = planned_for(group, shards_of(group), into, policy)
+    found = derive_plan(inputs)
+    of = pod_batches(inputs, fields or found.plan.fields, found.capacity)
+    return found.plan, simulate(game_of(of, inputs.index)).verdict
 
 
 @pytest.mark.parametrize(

@@ -25,14 +25,12 @@ class PlanResult(Struct, frozen=True, kw_only=True):
     """The plan of a group, or why there is none.
 
     Attributes:
-        inputs: The group, its shards and the cluster.
         capacity: How many pods the nodes take.
         plan: The plan. None if no fields keep the caps and place all pods.
         reasons: Why there is no plan.
         nearest: Changes of the group after which all its pods fit in every order. Empty if they already fit.
     """
 
-    inputs: PlanInput
     capacity: GroupCapacity
     plan: GroupPlan | None
     reasons: tuple[str, ...] = ()
@@ -87,7 +85,7 @@ def kept_plan(known: PlanInput, before: StoredPlan) -> PlanResult:
     plan = None if reasons else plan_from_stored(inputs, before, capacity)
     if plan is not None and not keeps_pins(plan, before):
         plan, reasons = None, ("a zone to which a shard is pinned takes no more pods",)
-    return PlanResult(inputs=inputs, capacity=capacity, plan=plan, reasons=reasons)
+    return PlanResult(capacity=capacity, plan=plan, reasons=reasons)
 
 
 def keeps_pins(plan: GroupPlan, stored: StoredPlan) -> bool:
@@ -114,7 +112,7 @@ def _derived(inputs: PlanInput) -> PlanResult:
     capacity = group_capacity(inputs)
     reasons = tuple(_obstacles(inputs.group, capacity))
     plan = None if reasons else choose_plan(inputs, capacity)
-    return PlanResult(inputs=inputs, capacity=capacity, plan=plan, reasons=reasons)
+    return PlanResult(capacity=capacity, plan=plan, reasons=reasons)
 
 
 def domain_noun(key: str) -> str:

@@ -103,8 +103,7 @@ class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
     rules_version: str = "1.0"
     capacity: Capacity = Capacity.AUTO
     domains: Mapping[str, tuple[str, ...]] = {}
-    scheduler_configuration: str = ""
-    scheduler_profiles: tuple[SchedulerProfile, ...] = ()  # the content of that file
+    scheduler_profiles: tuple[SchedulerProfile, ...] = ()  # the content of the file `schedulerConfiguration`
     rules: Mapping[str, Mode] = {}
     deny_from: DenyFrom = DenyFrom.NONE
     stuck_threshold: float = 0.01

@@ -44,25 +44,6 @@ class Verdict:
             rejected |= members
         self.feasible = nodes.live & ~rejected
 
-    @cached_property
-    def codes(self) -> bytes:
-        """The scheduling status of each node slot as a byte.
-
-        0 feasible, 1 Unschedulable, 2 UnschedulableAndUnresolvable, 3 error, 4 no node.
-        """
-        # A set is printed as binary digits, and a table turns its ones into the code's number. The sets are disjoint,
-        # so OR combines the rows.
-        size, sets = self.nodes.size, [0, 0, 0]
-        for status, members in self.failed:
-            sets[_NUMBERS[status.code] - 1] |= members
-        sets.append(((1 << size) - 1) & ~self.nodes.live)
-        total = 0
-        for number, members in enumerate(sets, start=1):
-            if members:
-                digits = format(members, f"0{size}b").encode().translate(_TABLES[number])
-                total |= int.from_bytes(digits, "little")
-        return total.to_bytes(size, "little")[::-1]
-
     def status(self, name: str) -> Status:
         """Return the status of a node.
 
@@ -101,8 +82,3 @@ class Verdict:
         # Sorted as text like upstream: "10 …" comes before "2 …".
         reasons = ", ".join(sorted(f"{n} {reason}" for reason, n in counts.items()))
         return f"0/{total} nodes are available: {reasons}." if reasons else f"0/{total} nodes are available:"
-
-
-# For `Verdict.codes`: a set of nodes is printed as 0 and 1, and the table of a code replaces 1 by its number.
-_NUMBERS = {Code.UNSCHEDULABLE: 1, Code.UNRESOLVABLE: 2, Code.ERROR: 3}
-_TABLES = tuple(bytes(number if char == ord("1") else 0 for char in range(256)) for number in range(5))

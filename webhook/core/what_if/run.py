@@ -187,11 +187,6 @@ class Run(Struct, frozen=True, kw_only=True):
                 grows=can_add_nodes(self.within.policy, self.index.nodes.view()),
             )
 
-    def joint_verdicts(self, what_if: WhatIf) -> Iterator[JointVerdict]:
-        """Yield the verdict after each event, without explanations and suggestions. Raises NotInClusterError."""
-        for _, moment in self._moments(what_if):
-            yield self._played(moment.workloads)
-
     def _moments(self, what_if: WhatIf) -> Iterator[tuple[Event, _Moment]]:
         named = self.targets.namespace if self.targets.everything else ""
         namespaces = (named,) if named else self.index.known_namespaces()
