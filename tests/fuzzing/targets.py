@@ -106,7 +106,7 @@ def selectors(data):
         assert bool(compiled.text) == bool(compiled.requirements)
     with contextlib.suppress(SelectorError):
         compile_required_nodes(asked.node_selector, asked.affinity)
-    first_untolerated(asked.taints, asked.tolerations, ("NoSchedule", "NoExecute"), compares=True)
+    first_untolerated(asked.taints, asked.tolerations, ("NoSchedule", "NoExecute"))
 
 
 def configuration(data):

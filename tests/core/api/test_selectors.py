@@ -158,22 +158,6 @@ def test_a_toleration_tolerates_a_taint(toleration, tolerated, untolerated):
 
 
 @pytest.mark.parametrize(
-    ("operator", "bound", "value", "tolerated"),
-    [
-        pytest.param("Gt", "5", "6", True, id="the taint is greater"),
-        pytest.param("Gt", "5", "5", False, id="the taint is equal"),
-        pytest.param("Lt", "-5", "-6", True, id="the taint is less"),
-        pytest.param("Lt", "5", "05", False, id="leading zeros are no number here"),
-        pytest.param("Lt", "+5", "4", False, id="nor is a plus sign"),
-        pytest.param("Lt", "9223372036854775808", "4", False, id="nor what does not fit 64 bits"),
-    ],
-)
-def test_tolerations_compare_numbers_where_the_gate_is_on(operator, bound, value, tolerated):
-    toleration = Toleration(key="k", operator=operator, value=bound)
-    assert tolerates(toleration, taint(f"k={value}:NoSchedule"), compares=True) is tolerated
-
-
-@pytest.mark.parametrize(
     ("taints", "tolerations", "first"),
     [
         pytest.param([], [], None, id="no taints"),
