@@ -4,7 +4,15 @@
 """
 
 from webhook.core.api.requirements import Requirement
-from webhook.core.api.types import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, LabelSelector, LabelSelectorRequirement
+from webhook.core.api.types import (
+    DOES_NOT_EXIST,
+    EXISTS,
+    IN,
+    NOT_IN,
+    LabelSelector,
+    LabelSelectorRequirement,
+    SpreadConstraint,
+)
 
 
 def requirements(selector: LabelSelector | None) -> tuple[Requirement, ...]:
@@ -45,6 +53,22 @@ def without_key(selector: LabelSelector, key: str) -> LabelSelector:
     pairs = {name: value for name, value in (selector.match_labels or {}).items() if name != key}
     expressions = tuple(entry for entry in selector.match_expressions or () if entry.key != key)
     return LabelSelector(match_labels=pairs or None, match_expressions=expressions or None)
+
+
+def narrowed(constraint: SpreadConstraint, own: LabelSelector) -> LabelSelector:
+    """Restrict a constraint's selector to the pods of the workload with the selector ``own``.
+
+    Requirements that kube-apiserver adds for matchLabelKeys are left out, because it adds them again.
+    """
+    selector, merged = constraint.selector or LabelSelector(), constraint.match_label_keys or ()
+    expressions = [
+        entry
+        for entry in selector.match_expressions or ()
+        if entry.key not in merged or entry.operator != IN or len(entry.values or ()) != 1
+    ]
+    expressions += [entry for entry in own.match_expressions or () if entry not in expressions]
+    labels = {**(selector.match_labels or {}), **(own.match_labels or {})}
+    return LabelSelector(match_labels=labels or None, match_expressions=tuple(expressions) or None)
 
 
 def selector_as_json(selector: LabelSelector) -> dict[str, object]:

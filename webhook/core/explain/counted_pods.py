@@ -9,7 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector, compile_selector, valid_selector
-from webhook.core.api.types import IN, LabelSelector, Pod, SpreadConstraint
+from webhook.core.api.types import LabelSelector, Pod, SpreadConstraint
+from webhook.core.api.written_selector import narrowed
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import controllers, owner_selector
@@ -65,7 +66,7 @@ def counted_pods(
         counted=counted,
         foreign=foreign,
         names=tuple(dict.fromkeys(f"{owner.kind} {owner.meta.name}" for owner in others)),
-        narrower=_narrower(written, own) if can_say else None,
+        narrower=narrowed(written, own) if can_say else None,
         agreed=bool(others) and all(_declares(owner, domains.constraint.topology_key) for owner in others),
     )
 
@@ -91,23 +92,6 @@ def _of_all_revisions(owner: Owner) -> LabelSelector | None:
     revision = {*REVISIONED.values()}
     kept = {key: value for key, value in (selector.match_labels or {}).items() if key not in revision}
     return replace(selector, match_labels=kept or None)
-
-
-def _narrower(written: SpreadConstraint, own: LabelSelector) -> LabelSelector:
-    """Return the constraint's selector restricted to the workload's pods.
-
-    Requirements that kube-apiserver adds for matchLabelKeys are left out, because it adds them again.
-    """
-    selector = written.selector or LabelSelector()
-    merged = {*(written.match_label_keys or ())}
-    expressions = [
-        requirement
-        for requirement in selector.match_expressions or ()
-        if requirement.key not in merged or requirement.operator != IN or len(requirement.values or ()) != 1
-    ]
-    expressions += [requirement for requirement in own.match_expressions or () if requirement not in expressions]
-    labels = {**(selector.match_labels or {}), **(own.match_labels or {})}
-    return LabelSelector(match_labels=labels or None, match_expressions=tuple(expressions) or None)
 
 
 def _others(pod: Pod, selector: Selector, index: ReadOnlyIndex) -> Iterator[Owner]:

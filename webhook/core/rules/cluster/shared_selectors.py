@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.core.api.selector_text import pairs_text
 from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.types import EQUALS, LabelSelector, Pod
-from webhook.core.api.written_selector import has_conditions
+from webhook.core.api.written_selector import has_conditions, narrowed
 from webhook.core.groups.reading import memberships
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
@@ -359,13 +359,11 @@ def _numbers(pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other]) 
 
 def _narrower(alike: list[Placed], workload: Workload) -> tuple[str, Fix]:
     first = alike[0]
-    selector, own = first.constraint.selector or LabelSelector(), workload.selector
-    asked, more = selector.match_labels or {}, selector.match_expressions or ()
-    if own is None:
-        own = LabelSelector(match_labels=first.template.template.labels)
-    missing = {key: value for key, value in (own.match_labels or {}).items() if asked.get(key) != value}
-    added = tuple(each for each in own.match_expressions or () if each not in more)
-    right = LabelSelector(match_labels={**asked, **missing} or None, match_expressions=(*more, *added) or None)
+    written = first.constraint.selector or LabelSelector()
+    own = workload.selector or LabelSelector(match_labels=first.template.template.labels)
+    right, asked = narrowed(first.constraint, own), (written.match_labels or {}).items()
+    missing = {key: value for key, value in (own.match_labels or {}).items() if (key, value) not in asked}
+    added = {*(own.match_expressions or ())} - {*(written.match_expressions or ())}
     fix = changes_in(alike, alike, labelSelector=right) if len(alike) > 1 else changes(first, labelSelector=right)
     them = "them" if len(alike) > 1 else "it"
     return ("use the workload's own selector" if added else f"narrow {them} to {pairs_text(missing)}"), fix
