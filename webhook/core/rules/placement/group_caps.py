@@ -179,7 +179,15 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
                 yield _finding(of, limit, broken, template, subject)
         elif cap.enforced and missing is not None:
             beside = others if cap.selector is None else ()  # nobody knows which of those a narrower cap will count
-            for worst in subject.while_time_is_left(_filled_domains(missing, beside, limit, column, there, subject)):
+            domains = _CappedDomains(
+                most=limit.most,
+                column=column,
+                there=there,
+                missing=missing,
+                others=beside,
+                may_search=subject.context.budget.may_search,
+            )
+            for worst in subject.while_time_is_left(domains.filled()):
                 if isinstance(worst, Reason):
                     yield NotEvaluated(GROUP_CAP.id, worst)
                 elif worst.pods > limit.most:
@@ -216,67 +224,82 @@ def _fullest(pods: Mapping[str, int], there: Mapping[str, int]) -> _Fullest | No
     return _Fullest(domain, there.get(domain, 0), pods[domain])
 
 
-def _filled_domains(  # noqa: PLR0913, PLR0917 each a fact of its own
-    missing: MissingPods,
-    others: Sequence[_MissingOfOther],
-    limit: _Limit,
-    column: Column,
-    there: Mapping[str, int],
-    subject: Subject,
-) -> Iterator[_Fullest | Reason]:
-    """Yield the most pods possible in each of the fullest domains.
+class _CappedDomains(Struct, frozen=True, kw_only=True):
+    """The domains of a cap, and the missing pods that it counts.
 
-    First, place only the workload's own missing pods in each domain. Then, if the missing pods of all workloads can
-    exceed the cap, place the missing pods of ``others`` first. Yield a reason for an unknown number.
+    Attributes:
+        most: The most pods of the group in a domain.
+        column: The domain of each node.
+        there: The group's pods in each domain.
+        missing: The workload's missing pods.
+        others: The missing pods of the group's other workloads.
+        may_search: Whether a slow simulation is allowed. It would delay other reviews.
     """
-    names = sorted(column.values, key=lambda each: (-there.get(each, 0), each))[:_MOST_DOMAINS]
-    unlabelled = missing.index.nodes.view().live & ~column.present
-    names += [_UNLABELLED] if unlabelled else []
-    nodes = {name: unlabelled if name == _UNLABELLED else column.with_value(name) for name in names}
-    for name in names:
-        game, held = _game_in(nodes[name], missing, (), subject), there.get(name, 0)
-        yield Missing.NEEDS_SEARCH.reason if game is None else _Fullest(name, held, held + len(one_order(game)))
-    together = sum(each.pods for each in missing.batches) + sum(each.pods for each in others)
-    doubts = list[Reason]()
-    for name in names if others else ():
-        if there.get(name, 0) + together > limit.most:
-            for each in _beside(missing, others, limit.most, name, nodes[name], there.get(name, 0), subject):
-                if isinstance(each, Reason):
-                    doubts.append(each)
-                else:
-                    yield each
-    yield from doubts[:1]  # what is known goes before
+
+    most: int
+    column: Column
+    there: Mapping[str, int]
+    missing: MissingPods
+    others: Sequence[_MissingOfOther]
+    may_search: bool
+
+    def filled(self) -> Iterator[_Fullest | Reason]:
+        """Yield the most pods possible in each of the fullest domains.
+
+        First, place only the workload's own missing pods in each domain. Then, if the missing pods of all workloads can
+        exceed the cap, place the missing pods of ``others`` first. Yield a reason for an unknown number.
+        """
+        names = sorted(self.column.values, key=lambda each: (-self.there.get(each, 0), each))[:_MOST_DOMAINS]
+        unlabelled = self.missing.index.nodes.view().live & ~self.column.present
+        names += [_UNLABELLED] if unlabelled else []
+        nodes = {name: unlabelled if name == _UNLABELLED else self.column.with_value(name) for name in names}
+        for name in names:
+            game, held = self._game_in(nodes[name]), self.there.get(name, 0)
+            yield Missing.NEEDS_SEARCH.reason if game is None else _Fullest(name, held, held + len(one_order(game)))
+        together = sum(each.pods for each in self.missing.batches) + sum(each.pods for each in self.others)
+        doubts = list[Reason]()
+        for name in names if self.others else ():
+            if self.there.get(name, 0) + together > self.most:
+                for each in self._after_others(name, nodes[name]):
+                    if isinstance(each, Reason):
+                        doubts.append(each)
+                    else:
+                        yield each
+        yield from doubts[:1]  # what is known goes before
+
+    def _after_others(self, name: str, nodes: int) -> Iterator[_Fullest | Reason]:
+        """Yield the most pods of a domain if other workloads' missing pods come first.
+
+        The other workloads' pods are placed until the domain has ``most`` pods. Then the workload's own missing pods
+        are placed. Yield a reason if the number is unknown.
+        """
+        held = self.there.get(name, 0)
+        room, own_batches = self.most - held, self.missing.batches
+        before = min(room, sum(one.pods for each in self.others for one in each.batches))
+        if before > _MOST_PLACED:
+            yield Reason(f"unknown: {before} unplaced pods of other workloads are too many to place one by one")
+        elif game := self._game_in(nodes, _following(own_batches, self.others)):
+            before, own = _place_others_first(game, len(own_batches), room)
+            unplanned = tuple(sorted(each.unplanned for each in self.others if each.unplanned))
+            yield _Fullest(name, held, held + before + own if own else held, before, unplanned)
+            unknown = next((each.unknown for each in self.others if each.unknown), None)
+            if own and unknown and held + before + own <= self.most:
+                yield unknown
+        else:
+            yield Missing.NEEDS_SEARCH.reason
+
+    def _game_in(self, nodes: int, others: Sequence[PodBatch] = ()) -> ClusterGame | None:
+        """Return the simulation of the missing pods, and of ``others``, on only the given nodes.
+
+        None if building it would delay other reviews.
+        """
+        batches = (*self.missing.batches, *others)
+        inside = [replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in batches]
+        game = game_of(inside, self.missing.index)
+        return game if self.may_search or not game.is_slow else None
 
 
-def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
-    missing: MissingPods,
-    others: Sequence[_MissingOfOther],
-    most: int,
-    name: str,
-    nodes: int,
-    held: int,
-    subject: Subject,
-) -> Iterator[_Fullest | Reason]:
-    """Yield the most pods of a domain if other workloads' missing pods come first.
-
-    The other workloads' pods are placed until the domain has ``most`` pods, the cap. Then the workload's own missing
-    pods are placed. Yield a reason if the number is unknown.
-    """
-    before = min(most - held, sum(one.pods for each in others for one in each.batches))
-    if before > _MOST_PLACED:
-        yield Reason(f"unknown: {before} unplaced pods of other workloads are too many to place one by one")
-    elif game := _game_in(nodes, missing, _following(missing.batches, others), subject):
-        before, own = _after_others(game, len(missing.batches), most - held)
-        unplanned = tuple(sorted(each.unplanned for each in others if each.unplanned))
-        yield _Fullest(name, held, held + before + own if own else held, before, unplanned)
-        unknown = next((each.unknown for each in others if each.unknown), None)
-        if own and unknown and held + before + own <= most:
-            yield unknown
-    else:
-        yield Missing.NEEDS_SEARCH.reason
-
-
-def _after_others(of: ClusterGame, own: int, room: int) -> tuple[int, int]:
+def _place_others_first(of: ClusterGame, own: int, room: int) -> tuple[int, int]:
     """Place up to ``room`` pods of the other workloads, then this workload's pods.
 
     Pod classes below ``own`` belong to this workload. Return the numbers of placed pods, the other workloads' first.
@@ -298,18 +321,6 @@ def _following(own: Sequence[PodBatch], others: Sequence[_MissingOfOther]) -> li
         first = len(own) + len(found)
         found += [replace(one, behind=None if one.behind is None else one.behind + first) for one in each.batches]
     return found
-
-
-def _game_in(nodes: int, missing: MissingPods, others: Sequence[PodBatch], subject: Subject) -> ClusterGame | None:
-    """Return the input to simulate these pods on only the given nodes.
-
-    ``missing`` and ``others`` are the pods to place. None if building it would delay other reviews.
-    """
-    batches = [
-        replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in (*missing.batches, *others)
-    ]
-    game = game_of(batches, missing.index)
-    return game if subject.context.budget.may_search or not game.is_slow else None
 
 
 def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex) -> bool:
