@@ -15,7 +15,7 @@ from webhook.cluster.connection import ApiServer
 from webhook.cluster.errors import ClusterError, status_text
 from webhook.cluster.resources import group_path
 from webhook.core.api.types import TypeMeta
-from webhook.core.explain.edit_target import object_title
+from webhook.core.text import object_title
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kinds import (
     KINDS,

@@ -52,6 +52,11 @@ def segment_of(key: str) -> str:
     return key.rpartition("/")[2]
 
 
+def object_title(kind: str, namespace: str, name: str) -> str:
+    """An object's name in messages: ``Deployment shop/web``."""
+    return f"{kind} {namespace}/{name}"
+
+
 def constraint_name(key: str, index: int | None) -> str:
     """Return the name of a constraint in messages: ``zone[0]``. A cluster default has no index."""
     segment = segment_of(key)

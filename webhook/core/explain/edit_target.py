@@ -15,6 +15,7 @@ from webhook.core.changes.candidates import PodFix
 from webhook.core.changes.change import Changes
 from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.text import object_title
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, CRON_JOB, JOB, KINDS, TEMPLATED, GroupKind, group_kind, traits
 
 
@@ -54,11 +55,6 @@ class EditTarget(Struct, frozen=True, kw_only=True):
         if self.path is None or any(change.index not in self.places for change in changes):
             return None
         return tuple(replace(change, index=self.places[change.index]) for change in changes)
-
-
-def object_title(kind: str, namespace: str, name: str) -> str:
-    """An object's name in messages: ``Deployment shop/web``."""
-    return f"{kind} {namespace}/{name}"
 
 
 def edit_target(pod: Pod, index: ReadOnlyIndex) -> EditTarget:

@@ -46,7 +46,7 @@ from webhook.core.rules.frame.subject import Subject, placed_constraints
 from webhook.core.rules.object_cost import MAX_VALUES
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_evaluation import noted, with_tried_fixes
-from webhook.core.text import one_line
+from webhook.core.text import object_title, one_line
 from webhook.core.workloads.kind_fields import constraint_paths
 from webhook.core.workloads.kinds import BUILT_IN_KINDS
 from webhook.core.workloads.reading import parse_object, read_meta
@@ -328,7 +328,7 @@ def _decide(
     denied = [each.finding for each in judged if each.mode is Mode.DENY]
     warned = [each.finding for each in judged if each.mode is Mode.WARN] if warns else []
     own = request.name or (evaluation.workload.meta.generate_name if evaluation.workload else "")
-    name = f"{request.kind} {request.namespace}/{own}".removesuffix("/")
+    name = object_title(request.kind, request.namespace, own).removesuffix("/")
     return Decision(
         allowed=not denied,
         message=denial(name, denied, policy.messages) if denied else "",

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct, field
 
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import NotEvaluated
+from webhook.core.text import object_title
 
 
 class Origin(StrEnum):
@@ -277,7 +278,7 @@ class ScannedWorkload(PublishedWorkload, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """The workload's name in messages: ``Deployment shop/web``."""
-        return f"{self.kind} {self.namespace}/{self.name}"
+        return object_title(self.kind, self.namespace, self.name)
 
     @property
     def pending_fix(self) -> str:

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, OwnerReference, TypeMeta
 from webhook.core.defaulting.injection import Injection
-from webhook.core.explain.edit_target import object_title
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.pods_to_create.daemon_pods import wanted_nodes, with_daemon_tolerations
 from webhook.core.pods_to_create.next_pod import NextPod
@@ -35,6 +34,7 @@ from webhook.core.scan.scan_results import (
 from webhook.core.scan.smallest_fix import fix_by_defaults, fix_for_findings, fix_for_pending
 from webhook.core.scan.waiting_pods import WaitingPods, waiting_pods
 from webhook.core.scan.zone_losses import zone_losses
+from webhook.core.text import object_title
 from webhook.core.workloads.kinds import are_removed_by_replica_sets, group_kind
 from webhook.core.workloads.reading import parse_object, read_meta, stated_type
 from webhook.core.workloads.workload import Workload, namespace_of

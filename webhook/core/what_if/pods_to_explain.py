@@ -14,7 +14,7 @@ from webhook.core.apiserver.decoding import decode
 from webhook.core.context import Context
 from webhook.core.decoders import decoder_of
 from webhook.core.defaulting.injection import Injection, Skip
-from webhook.core.explain.edit_target import EditTarget, edit_target, object_title
+from webhook.core.explain.edit_target import EditTarget, edit_target
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controller_kind, controllers, has_same_template, topmost_workload
@@ -24,7 +24,7 @@ from webhook.core.pods_to_create.next_pod import NextPod, PodSource, next_pod_of
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.neighbours import widened_terms
-from webhook.core.text import listed, one_line, plural
+from webhook.core.text import listed, object_title, one_line, plural
 from webhook.core.what_if.refused import Refused, refused
 from webhook.core.what_if.sources import add_owners
 from webhook.core.workloads.kinds import DAEMON_SET
@@ -92,7 +92,8 @@ def pods_of_object(
         yield pod_to_explain(_pod(value), within, index if applied else None)
         return
     namespace = namespace_of(workload.meta.namespace, within.namespace)
-    title = one_line(f"{workload.kind} {namespace}/{workload.meta.name or workload.meta.generate_name or '(unnamed)'}")
+    name = workload.meta.name or workload.meta.generate_name or "(unnamed)"
+    title = one_line(object_title(workload.kind, namespace, name))
     for template in workload.templates:
         kept = applied or has_same_template(workload, template.template, namespace, index)
         source = PodSource(workload=workload, template=template, namespace=namespace, applied=kept)

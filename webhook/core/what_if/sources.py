@@ -6,10 +6,9 @@ from msgspec import Raw
 
 from webhook.core.api.types import TypeMeta
 from webhook.core.context import Context
-from webhook.core.explain.edit_target import object_title
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.pods_to_create.next_pod import PodSource, sent_pod
-from webhook.core.text import one_line
+from webhook.core.text import object_title, one_line
 from webhook.core.workloads.kinds import TEMPLATED, group_kind
 from webhook.core.workloads.reading import read_exactly, read_workload
 from webhook.core.workloads.workload import namespace_of, selector_of

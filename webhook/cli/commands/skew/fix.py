@@ -25,7 +25,7 @@ from webhook.core.pods_to_remove.disruption_budget import DisruptionBudget
 from webhook.core.pods_to_remove.eviction_search import Eviction, RepairPlan
 from webhook.core.pods_to_remove.rebalancing import repair_plan
 from webhook.core.scan.actual_skew import skews_of_templates
-from webhook.core.text import listed, one_line, plural, segment_of
+from webhook.core.text import listed, object_title, one_line, plural, segment_of
 from webhook.snapshot.load import Item
 
 _BUDGET = decoder_of(DisruptionBudget)
@@ -145,7 +145,7 @@ def page(repairs: Sequence[Repair], where: str, options: str, *, color: bool) ->
 def _workloads(planned: Sequence[tuple[Repair, RepairPlan]], options: str, paint: Paint) -> Iterator[str]:
     for number, (repair, plan) in enumerate(planned):
         yield "\n" * bool(number)
-        title = one_line(f"{repair.named.kind} {repair.named.namespace}/{repair.named.name}", _NAME)
+        title = one_line(object_title(repair.named.kind, repair.named.namespace, repair.named.name), _NAME)
         constraints = ", ".join(repair.hard)
         if plan.reason is not None:
             yield paint(f"{title}: no evictions repair {constraints}: {REASONS[plan.reason]}", YELLOW) + "\n"

@@ -16,7 +16,7 @@ from webhook.core.api.types import ObjectMeta
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.scan.scan_context import Representatives, ScanContext, key_of, scan_context, stands_for
-from webhook.core.text import one_line
+from webhook.core.text import object_title, one_line
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kind_fields import has_template
 from webhook.core.workloads.kinds import POD, group_kind
@@ -110,9 +110,8 @@ def _scanned(item: Item, meta: ObjectMeta, within: ScanContext, source: str) -> 
         value, _ = read_exactly(item.raw, item.of)
         workload = read_workload(value, embedded, api_version=api_version, kind=kind)
     except DecodeError as error:
-        print_message(
-            f"{source}: note: {one_line(f'{kind} {meta.namespace}/{meta.name}')}: {error.message}: not counted"
-        )
+        title = one_line(object_title(kind, meta.namespace, meta.name))
+        print_message(f"{source}: note: {title}: {error.message}: not counted")
         return
     if workload is not None:
         stand_in = stands_for(group_kind(api_version, kind), api_version, meta, embedded) is not None
