@@ -5,11 +5,14 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.budget import Budget
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.policy.lookup import profile_for
 from webhook.core.policy.policy import Policy
+from webhook.core.scheduler.problem import Problem, take
 
 
 class Context(Struct, frozen=True, kw_only=True):
@@ -62,3 +65,8 @@ class Context(Struct, frozen=True, kw_only=True):
     def with_index(self, index: ReadOnlyIndex) -> "Context":
         """Return the context with another cluster."""
         return replace(self, index=index)
+
+
+def problem_of(pod: Pod, within: Context) -> Problem:
+    """Return the pod's scheduling problem in the context's cluster, with the profile of the pod's scheduler."""
+    return take(within.cluster, pod, profile=profile_for(within.policy, pod.pod_spec.scheduler_name))

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from webhook.core.api.selectors import EVERYTHING
 from webhook.core.api.version import RECORDED
-from webhook.core.context import Context
+from webhook.core.context import Context, problem_of
 from webhook.core.explain.explanation import balances_of
-from webhook.core.pods_to_create.next_pod import problem_of
 from webhook.core.pods_to_remove.cut_counts import CutCounts
 from webhook.core.pods_to_remove.removal_order import removal_groups, removal_groups_in_steps
 from webhook.core.pods_to_remove.running_pod import RunningPod

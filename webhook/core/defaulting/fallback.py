@@ -17,15 +17,14 @@ from webhook.core.api.well_known import FALLBACK_ANNOTATION
 from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.changes.change import Change, Changes, with_changes
-from webhook.core.context import Context
+from webhook.core.context import Context, problem_of
 from webhook.core.defaulting.injection import Injection, skip_reason
 from webhook.core.defaulting.record import Operation, annotation_patch
 from webhook.core.policy.capacity import can_add_nodes
-from webhook.core.policy.lookup import profile_for
 from webhook.core.policy.options import FallbackMode
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import decide
-from webhook.core.scheduler.problem import Problem, may_preempt, take, without_limits
+from webhook.core.scheduler.problem import Problem, may_preempt, without_limits
 
 _MOST_CHOSEN = 4  # with more hard constraints, there are too many subsets to try, and all become soft
 _RECORD = "{"  # the first character of a record; values from the pod's author never start with it
@@ -66,12 +65,11 @@ def fall_back(pod: PodTemplate, namespace: str, within: Context, injected: Injec
     hard = [place for place, each in enumerate(constraints) if each.hard]
     if not hard or can_add_nodes(within.policy, within.cluster.nodes.view()):
         return None
-    profile = profile_for(within.policy, pod.pod_spec.scheduler_name)
 
     def problem_with(those: tuple[SpreadConstraint, ...]) -> Problem:
         spec = replace(pod.pod_spec, topology_spread_constraints=those)
         made = Pod(metadata=replace(pod.meta, namespace=namespace), spec=spec)
-        return take(within.cluster, as_created(made, within.version), profile=profile)
+        return problem_of(as_created(made, within.version), within)
 
     problem = problem_with(constraints)
     if decide(problem).feasible or (may_preempt(problem.pod) and decide(without_limits(problem)).feasible):

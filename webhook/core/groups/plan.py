@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.context import problem_of
 from webhook.core.groups.caps import MIN_DOMAINS_OF_A_CAP, fullest, safe_max_skew
 from webhook.core.groups.fields import shard_fields
 from webhook.core.groups.group import Fields, Group, PlanInput, Shard, StoredPlan, ZonePins, with_fields
@@ -32,9 +33,7 @@ from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.defaults import Defaults
-from webhook.core.policy.lookup import profile_for
 from webhook.core.policy.policy import Policy
-from webhook.core.scheduler.problem import take
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 
 # With more shards, the search exceeds its limit of states and proves nothing.
@@ -147,14 +146,10 @@ def plan_from_stored(inputs: PlanInput, stored: StoredPlan, capacity: GroupCapac
 
 def pod_batches(inputs: PlanInput, fields: Mapping[str, Fields], capacity: GroupCapacity) -> list[PodBatch]:
     """Build a batch of equal pods for each expected shard. Shards with equal pods share a batch."""
-    group, policy = inputs.group, inputs.within.policy
+    group = inputs.group
     batches = [
         PodBatch(
-            problem=take(
-                inputs.index,
-                with_fields(shard.pod, fields[shard.name]),
-                profile=profile_for(policy, shard.pod.pod_spec.scheduler_name),
-            ),
+            problem=problem_of(with_fields(shard.pod, fields[shard.name]), inputs.within),
             pods=group.pods_per_shard,
             in_turn=shard.in_turn,
         )

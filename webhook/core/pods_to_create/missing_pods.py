@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from webhook.core.api import gates
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod
-from webhook.core.context import Context
+from webhook.core.context import Context, problem_of
 from webhook.core.index.lost_nodes import terminated, unreachable_nodes
 from webhook.core.index.overlay import with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -26,7 +26,7 @@ from webhook.core.placement.placement_verdict import Effort, Simulation
 from webhook.core.placement.proofs.pinned_claims import ordinals
 from webhook.core.placement.rolling_update import RolloutRules, Turn
 from webhook.core.placement.simulation import simulate_batches
-from webhook.core.pods_to_create.next_pod import NextPod, PodSource, next_pod_of, problem_of
+from webhook.core.pods_to_create.next_pod import NextPod, PodSource, next_pod_of
 from webhook.core.workloads.rollouts import surge_of, unavailable_of, unavailable_ordinals
 from webhook.core.workloads.workload import ClaimTemplates, Strategy, Workload
 

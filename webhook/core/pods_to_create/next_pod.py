@@ -20,15 +20,14 @@ from webhook.core.api.written_selector import selected_keys
 from webhook.core.apiserver.admission_plugins import apply_plugins, as_created
 from webhook.core.apiserver.pod_defaults import with_decoding_defaults
 from webhook.core.cached_property import cached_property
-from webhook.core.context import Context
+from webhook.core.context import Context, problem_of
 from webhook.core.defaulting.injection import Injection, Skip, inject
 from webhook.core.index.objects import Owner
 from webhook.core.index.overlay import with_owners
 from webhook.core.index.owners import reference_to
 from webhook.core.index.pod_admission import facts_for
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.policy.lookup import profile_for
-from webhook.core.scheduler.problem import Problem, take
+from webhook.core.scheduler.problem import Problem
 from webhook.core.workloads.kinds import (
     CRON_JOB,
     JOB,
@@ -264,10 +263,6 @@ def _in_job(above: Owner, name: str, uid: str) -> _Child:
         api_version=native_version(JOB), kind=JOB[1], meta=meta, replicas=above.replicas, selector=above.selector
     )
     return _Child(f"{name}-{NOT_YET_KNOWN}", job)
-
-
-def problem_of(pod: Pod, within: Context) -> Problem:
-    return take(within.cluster, pod, profile=profile_for(within.policy, pod.pod_spec.scheduler_name))
 
 
 def unknown_labels(pod: Pod) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod
-from webhook.core.context import Context
+from webhook.core.context import Context, problem_of
 from webhook.core.index import node_sets
 from webhook.core.index.overlay import without_pods
 from webhook.core.index.pods import Counts
@@ -26,7 +26,6 @@ from webhook.core.placement.game import Game, Move, State, add_pods, nodes_of_cl
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.placement_verdict import Effort
 from webhook.core.placement.rolling_update import RolloutRules
-from webhook.core.pods_to_create.next_pod import problem_of
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts
 from webhook.core.scheduler.problem import Problem

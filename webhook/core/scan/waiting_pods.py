@@ -7,9 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from webhook.core.api.types import Pod
-from webhook.core.context import Context
+from webhook.core.context import Context, problem_of
 from webhook.core.explain.explanation import Explanation, explain_pod
-from webhook.core.pods_to_create.next_pod import problem_of
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.scan_results import PendingCause, PendingPod
 from webhook.core.what_if.pods_to_explain import is_foreign

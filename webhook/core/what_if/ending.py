@@ -7,13 +7,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import Pod
-from webhook.core.context import Context
+from webhook.core.context import Context, problem_of
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.overlay import with_pods
 from webhook.core.placement.placement_verdict import Step
 from webhook.core.placement.simulation import one_order
-from webhook.core.pods_to_create.next_pod import problem_of
 from webhook.core.what_if.joint_simulation import JointVerdict, batches_of
 from webhook.core.what_if.workloads import SimulatedWorkload
 

@@ -10,12 +10,11 @@ from random import Random
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.context import Context
+from webhook.core.context import Context, problem_of
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.placement.placement_verdict import PlacementVerdict
-from webhook.core.pods_to_create.next_pod import problem_of
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.scoring.node_scores import best_nodes, take_scoring
 from webhook.core.what_if.ending import pod_on_node

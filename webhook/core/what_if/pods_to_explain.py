@@ -11,7 +11,7 @@ from msgspec import Raw, Struct, structs
 from webhook.core.api.selectors import NOTHING, valid_selector
 from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.apiserver.decoding import decode
-from webhook.core.context import Context
+from webhook.core.context import Context, problem_of
 from webhook.core.decoders import decoder_of
 from webhook.core.defaulting.injection import Injection, Skip
 from webhook.core.explain.edit_target import EditTarget, edit_target
@@ -20,7 +20,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controller_kind, controllers, has_same_template, topmost_workload
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.pods_to_create.daemon_pods import pod_for_node, target_node, wanted_nodes, with_daemon_tolerations
-from webhook.core.pods_to_create.next_pod import NextPod, PodSource, next_pod_of, problem_of, unknown_labels
+from webhook.core.pods_to_create.next_pod import NextPod, PodSource, next_pod_of, unknown_labels
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.neighbours import widened_terms

@@ -7,12 +7,12 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from webhook.core.api.types import Pod
-from webhook.core.context import Context
+from webhook.core.context import Context, problem_of
 from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.pods_to_create.missing_pods import MissingPods, missing_pods, rollout_pods
-from webhook.core.pods_to_create.next_pod import next_pod_of, problem_of
+from webhook.core.pods_to_create.next_pod import next_pod_of
 from webhook.core.text import object_title, one_line
 from webhook.core.what_if.refused import refused
 from webhook.core.what_if.sources import ReplicatedSource

@@ -24,9 +24,8 @@ from webhook.cli.scale_in_events import ScaleInEvents
 from webhook.cli.target import NamedObject, find_object, read_target
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.context import Context
+from webhook.core.context import Context, problem_of
 from webhook.core.explain.explanation import explain_pod
-from webhook.core.pods_to_create.next_pod import problem_of
 from webhook.core.what_if.pods_to_explain import (
     PodToExplain,
     pod_to_explain,

@@ -10,12 +10,11 @@ from webhook.answers.explained import AnsweredQuestion
 from webhook.cli.commands.explain.page import admit
 from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
-from webhook.core.context import Context
+from webhook.core.context import Context, problem_of
 from webhook.core.explain.cause_text import cause_summary, obstacle_text
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
-from webhook.core.pods_to_create.next_pod import problem_of
 from webhook.core.scan.scan_results import PendingCause
 from webhook.core.scan.waiting_pods import pending_cause
 from webhook.core.text import object_title, one_line, plural

@@ -9,10 +9,11 @@ from webhook.core.api.selectors import Selector
 from webhook.core.api.types import ClaimSource, Pod, Volume
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import has_conditions
+from webhook.core.context import problem_of
 from webhook.core.index.label_column import Column
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.pods_to_create.next_pod import PodSource, next_pod_of, problem_of
+from webhook.core.pods_to_create.next_pod import PodSource, next_pod_of
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_pods import OWN_LABELS, counts_itself, foreign_pods
 from webhook.core.rules.frame.counted_workloads import NO_SELECTOR

@@ -11,12 +11,13 @@ from webhook.core.api.selector_text import pairs_text
 from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.types import EQUALS, LabelSelector, Pod
 from webhook.core.api.written_selector import has_conditions, narrowed
+from webhook.core.context import problem_of
 from webhook.core.groups.reading import memberships
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.pods_to_create.next_pod import PodSource, next_pod_of, problem_of
+from webhook.core.pods_to_create.next_pod import PodSource, next_pod_of
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_pods import LATE_LABELS, OWN_LABELS, counts_without, foreign_pods, late_keys
 from webhook.core.rules.frame.counted_workloads import (

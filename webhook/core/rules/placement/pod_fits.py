@@ -15,10 +15,11 @@ from msgspec import Struct
 
 from webhook.core.api.types import PodTemplate
 from webhook.core.budget import Reason
+from webhook.core.context import problem_of
 from webhook.core.explain.explanation import Balance, Explanation, explain_pod, why_minimum_stays
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.placement_verdict import PlacementVerdict
-from webhook.core.pods_to_create.next_pod import after_admission, problem_of
+from webhook.core.pods_to_create.next_pod import after_admission
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
