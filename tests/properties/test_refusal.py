@@ -62,7 +62,7 @@ def surroundings(draw):
 def said_of(pod):
     """The API server's errors of a pod as it is sent."""
     constraints = validate_constraints(pod.pod_spec.constraints, pod.labels, PATH, RECORDED)
-    return (*label_errors(pod.labels, "metadata.labels", RECORDED), *constraints)
+    return (*label_errors(pod.labels, RECORDED), *constraints)
 
 
 def made(found, cluster):

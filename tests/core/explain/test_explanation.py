@@ -260,19 +260,14 @@ def test_what_would_admit_the_pod(state, constraint, cpu, told, reliefs):
             ("Too many pods", "Insufficient cpu", "Insufficient memory"),
             "full of pods, short of cpu, memory",
         ),
-        ("PodTopologySpread", TOO_SKEWED.reasons, "over the limit"),
+        ("PodTopologySpread", TOO_SKEWED.reasons, "over another limit"),
         ("PodTopologySpread", MISSING_LABEL.reasons, "without another key"),
         ("InterPodAffinity", ("node(s) didn't match pod anti-affinity rules",), "by pod affinity"),
         ("VolumeZone", ("node(s) had no available volume zone",), "by its volumes"),
     ],
 )
 def test_reasons_in_short(plugin, reasons, expected):
-    assert _in_short(Status("Unschedulable", plugin, reasons), within=False) == expected
-
-
-def test_a_domain_that_its_own_constraint_admits_is_over_the_limit_of_another():
-    status = Status("Unschedulable", "PodTopologySpread", TOO_SKEWED.reasons)
-    assert _in_short(status, within=True) == "over another limit"
+    assert _in_short(Status("Unschedulable", plugin, reasons)) == expected
 
 
 def test_rejections_count_each_reason_once():

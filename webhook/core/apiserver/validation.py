@@ -260,9 +260,9 @@ def selector_errors(selector: LabelSelector, path: str, version: KubernetesVersi
         yield from _requirement_errors(requirement, f"{path}.matchExpressions[{index}]", version)
 
 
-def label_errors(labels: Mapping[str, str], path: str, version: KubernetesVersion) -> tuple[FieldError, ...]:
-    """List errors of labels, sorted by text. Source: meta/v1/validation/validation.go ``ValidateLabels``."""
-    return distinct(_pair_errors(labels, path, version))
+def label_errors(labels: Mapping[str, str], version: KubernetesVersion) -> tuple[FieldError, ...]:
+    """List errors of an object's labels by text. Source: meta/v1/validation/validation.go ``ValidateLabels``."""
+    return distinct(_pair_errors(labels, "metadata.labels", version))
 
 
 def _pair_errors(pairs: Mapping[str, str], path: str, version: KubernetesVersion) -> list[FieldError]:

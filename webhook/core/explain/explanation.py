@@ -258,7 +258,7 @@ def _reasons(verdict: Verdict, nodes: int, every: Sequence[Obstacle]) -> list[tu
         return [
             (closed_node_text(texts), part.bit_count()) for texts, part in grouped(every, nodes & ~verdict.feasible)
         ]
-    return [(_in_short(status, within=True), count) for status, count in rejections(verdict, nodes).items()]
+    return [(_in_short(status), count) for status, count in rejections(verdict, nodes).items()]
 
 
 def closed_node_text(texts: Sequence[str]) -> str:
@@ -266,12 +266,10 @@ def closed_node_text(texts: Sequence[str]) -> str:
     return " and ".join(texts) or "reserved for a pod after preemption"
 
 
-def _in_short(status: Status, *, within: bool) -> str:
-    """Return a filter's status as a short text. ``within`` is whether the constraint admits the node's domain."""
+def _in_short(status: Status) -> str:
+    """Return a filter's status as a short text, in a domain that the constraint admits."""
     if status.reasons == pod_topology_spread.MISSING_LABEL.reasons:
         return "without another key"
-    if within and status.plugin == pod_topology_spread.POD_TOPOLOGY_SPREAD:
-        return "over another limit"
     if status.plugin == NODE_RESOURCES_FIT:
         words = ", ".join(status.reasons).replace("Too many pods", "full of pods")
         return words.replace("Insufficient ", "short of ", 1).replace("Insufficient ", "")

@@ -52,7 +52,7 @@ FILTER_WORDS: Mapping[str, _FilterWords] = {
     NODE_VOLUME_LIMITS: _FilterWords("by its volumes", ("room", "volumes")),
     VOLUME_BINDING: _FilterWords("by its volumes", ("volumes",)),
     VOLUME_ZONE: _FilterWords("by its volumes", ("volumes",)),
-    pod_topology_spread.POD_TOPOLOGY_SPREAD: _FilterWords("over the limit", ("spread",)),
+    pod_topology_spread.POD_TOPOLOGY_SPREAD: _FilterWords("over another limit", ("spread",)),
     INTER_POD_AFFINITY: _FilterWords("by pod affinity", ("pods",)),
 }
 

@@ -46,7 +46,6 @@ from webhook.core.what_if.workloads import (
 )
 
 _TOGETHER = 12  # Simulate up to this number of batches together. More have too many states.
-_HELPING = Effort(states=5_000, orders=0)  # For each change to try.
 _ROOM, _ROOM_TRIALS = Effort(states=2_000), 200  # For each number of nodes to try.
 _NAMES = 3  # The most pods named in a note.
 DEPENDS_ON_TIMING = "the pods' required affinity needs terminating pods, so the answer depends on timing"
@@ -270,7 +269,7 @@ class Run(Struct, frozen=True, kw_only=True):
             end = describe_ending(about, 0 if joint.alone else number, self.index, self.within, known)
             if end is None or (bad and not end.waiting and len(bad) > 1):
                 continue
-            changes = tuple(suggested_changes(about, end, self.within, _HELPING)) if end.waiting else ()
+            changes = tuple(suggested_changes(about, end, self.within)) if end.waiting else ()
             yield end, changes
 
     def _is_complete(self, source: ReplicatedSource) -> bool:

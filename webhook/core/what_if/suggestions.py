@@ -37,6 +37,7 @@ _MOST_TRIED = 40  # The most changes to try in a small cluster.
 _MOST_NODES = 8  # The most nodes to try.
 _NAME = 40  # The most characters of a node name.
 _OF_A_FIX = Effort(states=5_000)  # Some tenths of a second.
+_HELPING = Effort(states=5_000, orders=0)  # For each change to try.
 
 
 class SuggestedChange(Struct, frozen=True, kw_only=True):
@@ -61,8 +62,8 @@ class SuggestedChange(Struct, frozen=True, kw_only=True):
 class _Trials:
     """Simulates a changed workload together with the other workloads. The number of trials is limited."""
 
-    def __init__(self, joint: JointVerdict, end: Ending, within: Context, effort: Effort) -> None:
-        self._of, self._within, self._effort = joint, within, effort
+    def __init__(self, joint: JointVerdict, end: Ending, within: Context) -> None:
+        self._of, self._within = joint, within
         self._number = joint.workloads.index(end.workload)
         self._left = trials_in(_MOST_TRIED, within.cluster)
 
@@ -86,8 +87,8 @@ class _Trials:
             workloads[self._number] = simulated_workload(source, there, rollout=rolling)
         try:
             if len(workloads) == 1:
-                return all_fit(workloads, there.cluster, self._effort)
-            played = simulate_together(workloads, there.cluster, self._effort, lambda _: None)
+                return all_fit(workloads, there.cluster, _HELPING)
+            played = simulate_together(workloads, there.cluster, _HELPING, lambda _: None)
         except KeyboardInterrupt:
             self._left = 0
             return False
@@ -95,9 +96,9 @@ class _Trials:
         return played.each[self._number].verdict is PlacementVerdict.FITS
 
 
-def suggested_changes(joint: JointVerdict, end: Ending, within: Context, effort: Effort) -> Iterator[SuggestedChange]:
+def suggested_changes(joint: JointVerdict, end: Ending, within: Context) -> Iterator[SuggestedChange]:
     """Yield the changes that make all pods of a workload fit, smallest first."""
-    trials, source = _Trials(joint, end, within, effort), end.workload.source
+    trials, source = _Trials(joint, end, within), end.workload.source
     if source is not None:
         yield from islice(_of_constraints(trials, source, end), _MOST)
         yield from _of_the_strategy(trials, source, end)

@@ -83,8 +83,8 @@ def _label_refusals(
     if not workload.whole:
         return  # operators have their own label names
     written = template.template.labels
-    seen = {error.text for error in label_errors(written, _POD_LABELS, version)}
-    for error in label_errors(labels, _POD_LABELS, version):
+    seen = {error.text for error in label_errors(written, version)}
+    for error in label_errors(labels, version):
         if error.text in seen:
             yield Refusal(error=error, path=f"{template.path}{_POD_LABELS}", late=not workload.built_in)
         else:

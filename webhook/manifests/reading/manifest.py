@@ -23,7 +23,7 @@ from webhook.manifests.reading.documents import InputDocument, InputFault, split
 from webhook.manifests.reading.go_yaml import MAX_DUPLICATES, MAX_YAML_LEVELS, Json, read_document
 from webhook.manifests.reading.lists import Head, inherit, missing_type, split_list
 from webhook.manifests.reading.other_files import VALUES, claims, passed_constraints, why_passed_over
-from webhook.manifests.reading.positions import ValuePosition, find, is_deeper, json_duplicates, json_tree, yaml_tree
+from webhook.manifests.reading.positions import ValuePosition, find, is_too_deep, json_duplicates, json_tree, yaml_tree
 from webhook.manifests.reading.unreadable import unreadable
 from webhook.manifests.reading.yaml_scalars import UnreadableDocumentError
 
@@ -299,7 +299,7 @@ def _json_objects(
         yield from _json_items(document, head, items, duplicates=duplicates)
         return
     # Before anything walks it: the parsers behind are recursive.
-    if is_deeper(document.text, MAX_YAML_LEVELS):
+    if is_too_deep(document.text):
         yield document.fault(f"nested more than {MAX_YAML_LEVELS} levels deep")
         return
     stated = inherit(head, outer) if outer else head

@@ -23,7 +23,7 @@ from yaml.events import (
 )
 
 from webhook.core.json_edits import first_key
-from webhook.manifests.reading.go_yaml import kept_for_recent
+from webhook.manifests.reading.go_yaml import MAX_YAML_LEVELS, kept_for_recent
 
 _TOKEN = re.compile(r'\s*([{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+)')
 _BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|([{\[])|[}\]]')
@@ -182,15 +182,15 @@ def yaml_tree(text: bytes) -> ValuePosition:
     return tree.root
 
 
-def is_deeper(text: bytes, levels: int) -> bool:
-    """Whether JSON text is nested deeper than this many levels. Fast for few brackets."""
-    if text.count(b"{") + text.count(b"[") <= levels:
+def is_too_deep(text: bytes) -> bool:
+    """Whether JSON text is nested deeper than YAML may be. Fast for few brackets."""
+    if text.count(b"{") + text.count(b"[") <= MAX_YAML_LEVELS:
         return False
     depth = 0
     for token in _BRACKET.finditer(text):
         if token[1]:
             depth += 1
-            if depth > levels:
+            if depth > MAX_YAML_LEVELS:
                 return True
         elif token[0] in {b"}", b"]"}:
             depth -= 1
