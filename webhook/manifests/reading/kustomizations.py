@@ -186,7 +186,7 @@ def inline_patches(file: File) -> Iterator[tuple[Manifest | InputFault, TypeMeta
             *_, (_, node, _) = follow(tree, f"{field}[{number}]{'' if is_text else '.patch'}")
             alone = _alone(text, node, patch) if len(text) <= _MAX_BLANKED_CHARS else ""
             for read in read_manifests(file.name, (alone or patch).encode(), is_patch=True):
-                placed = read if alone else _at(read, document, node.start)
+                placed = read if alone else _placed_at(read, document, node.start)
                 yield placed, None if is_text else target_of(entry)
 
 
@@ -205,7 +205,7 @@ def _alone(text: str, node: ValuePosition, value: str) -> str:
     return re.sub(r"[^\n]", " ", text[:start]) + text[start:end]
 
 
-def _at(read: Manifest | InputFault, document: InputDocument, index: int) -> Manifest | InputFault:
+def _placed_at(read: Manifest | InputFault, document: InputDocument, index: int) -> Manifest | InputFault:
     """Return a copy of a manifest or fault, with the position of one character.
 
     All fields of the manifest get this position. ``index`` is the character's index in ``document``.
