@@ -58,7 +58,7 @@ def without_key(selector: LabelSelector, key: str) -> LabelSelector:
 def narrowed(constraint: SpreadConstraint, own: LabelSelector) -> LabelSelector:
     """Restrict a constraint's selector to the pods of the workload with the selector ``own``.
 
-    Requirements that kube-apiserver adds for matchLabelKeys are left out, because it adds them again.
+    Leave out requirements added by kube-apiserver for matchLabelKeys, because it adds them again.
     """
     selector, merged = constraint.selector or LabelSelector(), constraint.match_label_keys or ()
     expressions = [

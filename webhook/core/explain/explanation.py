@@ -267,7 +267,7 @@ def closed_node_text(texts: Sequence[str]) -> str:
 
 
 def _in_short(status: Status) -> str:
-    """Return a filter's status as a short text, in a domain that the constraint admits."""
+    """Return a filter's status as a short text, for a domain admitted by the constraint."""
     if status.reasons == pod_topology_spread.MISSING_LABEL.reasons:
         return "without another key"
     if status.plugin == NODE_RESOURCES_FIT:

@@ -35,7 +35,7 @@ def cause_of_misfit(
 ) -> Cause:
     """Return why some order leaves a pod without a node.
 
-    The rule is that of `Cause`: all pods fit, or not. For the arguments, see `game_of`.
+    `Cause` has the rule. Here, all pods must fit in every order. For the arguments, see `game_of`.
     """
     free = [replace(batch, problem=without_spread(batch.problem)) for batch in batches]
     if always_fits(game_of(free, index, rollout=rollout), effort):

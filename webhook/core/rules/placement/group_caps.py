@@ -225,7 +225,7 @@ def _fullest(pods: Mapping[str, int], there: Mapping[str, int]) -> _Fullest | No
 
 
 class _CappedDomains(Struct, frozen=True, kw_only=True):
-    """The domains of a cap, and the missing pods that it counts.
+    """The domains of a cap, and the counted missing pods.
 
     Attributes:
         most: The most pods of the group in a domain.
