@@ -9,7 +9,7 @@ certain nodes.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,15 +23,13 @@ from webhook.core.index.overlay import with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.placement_verdict import Effort, Simulation
-from webhook.core.placement.proofs.pinned_claims import ordinals
+from webhook.core.placement.proofs.pinned_claims import Ordinal, Ordinals, ordinals
 from webhook.core.placement.rolling_update import RolloutRules, Turn
 from webhook.core.placement.simulation import simulate_batches
 from webhook.core.pods_to_create.next_pod import NextPod, PodSource, next_pod_of
 from webhook.core.workloads.rollouts import surge_of, unavailable_of, unavailable_ordinals
-from webhook.core.workloads.workload import ClaimTemplates, Strategy, Workload
+from webhook.core.workloads.workload import Strategy, Workload
 
-_WAITS = "when the terminating pods on unreachable nodes end, because the rollout waits for them"
-_NO_CLAIMS = ClaimTemplates(())
 _UNKNOWN_STEPS = "how its controller replaces pods"
 
 
@@ -107,7 +105,7 @@ def rollout_pods(source: PodSource, replicas: int, within: Context) -> MissingPo
     if own is None:
         return MissingPods(index=index, unknown="which pods belong to the workload")
     if workload.traits.ordered:
-        return _by_ordinals(source, own, replicas, _terminated(source, within))
+        return _rollout_of_ordinals(source, own, replicas, _terminated(source, within))
     if not workload.traits.surges:
         kept = "its controller does not replace running pods"
         return MissingPods(index=index, unknown=kept if workload.built_in else _UNKNOWN_STEPS)
@@ -116,18 +114,27 @@ def rollout_pods(source: PodSource, replicas: int, within: Context) -> MissingPo
         if any(lost >> slot & 1 for slot in index.pods.count(source.namespace, own, terminating=True)):
             unknown = "when its pods on unreachable nodes end, because Recreate waits for them"
             return MissingPods(index=index, unknown=unknown)
-    new = next_pod_of(replace(source, applied=False), within).pod
+    new, old = _revisions(source, within)
     running = index.pods.count(source.namespace, own)
     below = within.with_index(without_pods(index, new, own, running))
-    old = replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
     batches = (
         PodBatch(problem=problem_of(old, below), pods=0, leaving={} if workload.recreates else running),
         PodBatch(problem=problem_of(new, below), pods=replicas),
     )
     allowed = RolloutRules(
-        0, 1, replicas, surge_of(workload.strategy, replicas), unavailable_of(workload.strategy, replicas)
+        old=0,
+        new=1,
+        replicas=replicas,
+        surge=surge_of(workload.strategy, replicas),
+        unavailable=unavailable_of(workload.strategy, replicas),
     )
     return MissingPods(index=below.cluster, batches=batches, rollout=allowed)
+
+
+def _revisions(source: PodSource, within: Context) -> tuple[Pod, Pod]:
+    """Return a pod of the new revision and a pod of the running revision."""
+    new = next_pod_of(replace(source, applied=False), within).pod
+    return new, replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
 
 
 def _terminated(source: PodSource, within: Context) -> Context:
@@ -137,48 +144,145 @@ def _terminated(source: PodSource, within: Context) -> Context:
     return within.with_index(terminated(within.cluster, source.namespace, source.own))
 
 
+def _known_ordinals(source: PodSource, replicas: int, index: ReadOnlyIndex) -> Ordinals | None:
+    workload = source.workload
+    return ordinals(index, source.namespace, workload.meta.name, workload.claims, workload.ordinals(replicas))
+
+
+def _too_many(replicas: int) -> str:
+    return f"{replicas:,} ordinals are too many to look up"
+
+
+def _unknown_volumes(pods: Sequence[Ordinal]) -> str:
+    return "" if all(pod.certain for pod in pods) else "the nodes of the pods' future volumes"
+
+
+def _names(source: PodSource, pods: Sequence[Ordinal]) -> tuple[str, ...]:
+    return tuple(f"{source.workload.meta.name}-{pod.number}" for pod in pods)
+
+
 def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> MissingPods:
-    workload, index = source.workload, within.cluster
-    numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
-    claims = workload.claims or _NO_CLAIMS
-    known = ordinals(index, source.namespace, workload.meta.name, claims, numbers)
+    index, in_turn = within.cluster, not source.workload.parallel
+    known = _known_ordinals(source, replicas, index)
     if known is None:
-        return MissingPods(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
-    numbered = zip(numbers, known.pods, strict=True)
-    missing = [(pod, f"{workload.meta.name}-{number}") for number, pod in numbered if not pod.runs]
-    if not all(pod.certain for pod, _ in missing):
-        return MissingPods(index=index, unknown="the nodes of the pods' future volumes")
-    problem, in_turn = problem_of(pod, within), not workload.parallel
-    limits = known.limits if claims.names else {}
-    run, groups = 0, dict[tuple[int, int | None], list[str]]()
-    for place, (ordinal, name) in enumerate(missing):
-        # A batch in turn only has equal pods with consecutive ordinals.
-        run += in_turn and place > 0 and ordinal.nodes != missing[place - 1][0].nodes
-        groups.setdefault((run, ordinal.nodes), []).append(name)
+        return MissingPods(index=index, unknown=_too_many(replicas))
+    missing = [pod for pod in known.pods if not pod.runs]
+    if unknown := _unknown_volumes(missing):
+        return MissingPods(index=index, unknown=unknown)
+    problem, groups = problem_of(pod, within), _equal_pods(missing, in_turn=in_turn)
     batches = tuple(
         PodBatch(
             problem=problem,
-            pods=len(names),
-            nodes=nodes,
-            limits=limits,
+            pods=len(pods),
+            nodes=pods[0].nodes,
+            limits=known.limits,
             in_turn=in_turn,
             behind=number - 1 if in_turn and number else None,
         )
-        for number, ((_, nodes), names) in enumerate(groups.items())
+        for number, pods in enumerate(groups)
     )
     return MissingPods(
         index=index,
         batches=batches,
         staying=replicas - len(missing),
-        names=tuple(map(tuple, groups.values())),
+        names=tuple(_names(source, pods) for pods in groups),
     )
 
 
-def _unknown_steps(workload: Workload, strategy: Strategy) -> str:
+def _equal_pods(pods: Sequence[Ordinal], *, in_turn: bool) -> list[list[Ordinal]]:
+    """Group the pods by their usable nodes. A group in turn only has pods with consecutive places in ``pods``."""
+    groups = dict[tuple[int, int | None], list[Ordinal]]()
+    run = 0
+    for place, pod in enumerate(pods):
+        run += in_turn and place > 0 and pod.nodes != pods[place - 1].nodes
+        groups.setdefault((run, pod.nodes), []).append(pod)
+    return [*groups.values()]
+
+
+class _NewPod(Struct, frozen=True):
+    """A new pod of a StatefulSet's rollout.
+
+    Attributes:
+        ordinal: The pod's ordinal.
+        slot: The node of the deleted pod with this ordinal. None if no pod runs.
+        of_old: Whether the controller recreates the pod in the old revision.
+    """
+
+    ordinal: Ordinal
+    slot: int | None
+    of_old: bool
+
+    @property
+    def batch(self) -> tuple[int | None, bool]:
+        """A key. Pods with the same key form a batch."""
+        return self.ordinal.nodes, self.of_old
+
+
+def _rollout_of_ordinals(source: PodSource, own: Selector, replicas: int, within: Context) -> MissingPods:
+    """Source: statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``."""
+    index = within.cluster
+    if unknown := _unknown_steps(source, own, index):
+        return MissingPods(index=index, unknown=unknown)
+    known = _known_ordinals(source, replicas, index)
+    if known is None:
+        return MissingPods(index=index, unknown=_too_many(replicas))
+    kept, turns = _kept_and_new(source, known.pods, dict(index.pods.matching(source.namespace, own)))
+    if (unknown := _unknown_volumes([pod.ordinal for pod in turns])) or not turns:
+        return MissingPods(index=index, staying=len(kept), unknown=unknown)
+    groups = dict[tuple[int | None, bool], list[Ordinal]]()
+    for pod in turns:
+        groups.setdefault(pod.batch, []).append(pod.ordinal)
+    new, old = _revisions(source, within)
+    below = _with_only(kept, old, without_pods(index, new, own, index.pods.count(source.namespace, own)))
+    new_problem, old_problem = (problem_of(pod, within.with_index(below)) for pod in (new, old))
+    leaving = Counter(pod.slot for pod in turns if pod.slot is not None)
+    limits = {slot: pods + leaving[slot] for slot, pods in known.limits.items()}
+    number = {key: place for place, key in enumerate(groups, 1)}
+    batches = (
+        PodBatch(problem=old_problem if of_old else new_problem, pods=len(pods), nodes=nodes, limits=limits)
+        for (nodes, of_old), pods in groups.items()
+    )
+    return MissingPods(
+        index=below,
+        batches=(PodBatch(problem=old_problem, pods=0, leaving=leaving), *batches),
+        staying=len(kept),
+        names=((), *(_names(source, pods) for pods in groups.values())),
+        rollout=_rules(source.workload, replicas, (Turn(number[pod.batch], pod.slot) for pod in turns), within),
+    )
+
+
+def _unknown_steps(source: PodSource, own: Selector, index: ReadOnlyIndex) -> str:
     """Why the order of replacing a StatefulSet's pods is unknown. Empty if it is known."""
+    strategy = source.workload.strategy or Strategy()
     if strategy.type == "OnDelete":
         return "which pods are deleted manually (OnDelete)"
-    return "" if workload.built_in and strategy.type in {None, "RollingUpdate"} else _UNKNOWN_STEPS
+    if not source.workload.built_in or strategy.type not in {None, "RollingUpdate"}:
+        return _UNKNOWN_STEPS
+    waits = index.pods.count(source.namespace, own, terminating=True) != index.pods.count(source.namespace, own)
+    return "when the terminating pods on unreachable nodes end, because the rollout waits for them" if waits else ""
+
+
+def _kept_and_new(
+    source: PodSource, pods: Sequence[Ordinal], slots: Mapping[str, int]
+) -> tuple[list[int], list[_NewPod]]:
+    """Return the node slots of the kept pods, and the new pods in order of creation.
+
+    Missing pods come first. Pods below the partition stay, or are recreated in the old revision.
+
+    Args:
+        source: The StatefulSet.
+        pods: Its pods, the lowest ordinal first.
+        slots: The node slot of each running pod, by name.
+    """
+    strategy = source.workload.strategy or Strategy()
+    partition = strategy.partition if isinstance(strategy.partition, int) else 0
+    new = [
+        _NewPod(pod, slots.get(name), of_old=pod.number < partition)
+        for pod, name in zip(pods, _names(source, pods), strict=True)
+    ]
+    kept = [pod.slot for pod in new if pod.of_old and pod.slot is not None]
+    replaced = [pod for pod in reversed(new) if not pod.of_old and pod.slot is not None]
+    return kept, [*(pod for pod in new if pod.slot is None), *replaced]
 
 
 def _with_only(kept: Iterable[int], pod: Pod, index: ReadOnlyIndex) -> ReadOnlyIndex:
@@ -188,65 +292,16 @@ def _with_only(kept: Iterable[int], pod: Pod, index: ReadOnlyIndex) -> ReadOnlyI
     return index
 
 
-def _kept_and_replaced(slots: dict[int, int | None], partition: int) -> tuple[list[int], list[int]]:
-    """Return the node slots of the pods that stay, and the ordinals of the new pods in order of creation.
-
-    The ordinals of missing pods come first. Pods below the partition stay, or are recreated in the old revision.
-    """
-    kept = [slot for number, slot in slots.items() if number < partition and slot is not None]
-    order = [number for number, slot in slots.items() if slot is None]
-    order += [number for number, slot in reversed(slots.items()) if number >= partition and slot is not None]
-    return kept, order
-
-
-def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Context) -> MissingPods:
-    """Source: statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``."""
-    workload, index, namespace = source.workload, within.cluster, source.namespace
-    strategy, name = workload.strategy or Strategy(), workload.meta.name
-    running = index.pods.count(namespace, own)
-    waits = _WAITS if index.pods.count(namespace, own, terminating=True) != running else ""
-    if unknown := _unknown_steps(workload, strategy) or waits:
-        return MissingPods(index=index, unknown=unknown)
-    numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
-    known = ordinals(index, namespace, name, workload.claims or _NO_CLAIMS, numbers)
-    if known is None:
-        return MissingPods(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
-    slots = dict(index.pods.matching(namespace, own))
-    on = {number: slots.get(f"{name}-{number}") for number in numbers}
-    partition = strategy.partition if isinstance(strategy.partition, int) else 0
-    kept, turns = _kept_and_replaced(on, partition)
-    groups: dict[tuple[int | None, bool], list[int]] = {}
-    for number in turns:
-        groups.setdefault((known.pods[number - numbers.start].nodes, number < partition), []).append(number)
-    if not turns or not all(known.pods[number - numbers.start].certain for number in turns):
-        unknown = "the nodes of the pods' future volumes" if turns else ""
-        return MissingPods(index=index, staying=len(kept), unknown=unknown)
-    pod_class = {number: place for place, group in enumerate(groups.values(), 1) for number in group}
+def _rules(workload: Workload, replicas: int, turns: Iterable[Turn], within: Context) -> RolloutRules:
     gated = gates.ORDINALS_UNAVAILABLE.holds(within.version)
     unavailable = unavailable_ordinals(workload.strategy, replicas) if gated else 1
-    new = next_pod_of(replace(source, applied=False), within).pod
-    old = replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
-    leaving = Counter(slot for number in turns if (slot := on[number]) is not None)
-    below = _with_only(kept, old, without_pods(index, new, own, running))
-    problems = {of_old: problem_of(old if of_old else new, within.with_index(below)) for of_old in (False, True)}
-    limits = {slot: pods + leaving[slot] for slot, pods in known.limits.items()} if workload.claims else {}
-    news = (
-        PodBatch(problem=problems[of_old], pods=len(group), nodes=nodes, limits=limits)
-        for (nodes, of_old), group in groups.items()
-    )
-    return MissingPods(
-        index=below,
-        batches=(PodBatch(problem=problems[True], pods=0, leaving=leaving), *news),
-        staying=len(kept),
-        names=((), *(tuple(f"{name}-{number}" for number in group) for group in groups.values())),
-        rollout=RolloutRules(
-            0,
-            1,
-            replicas,
-            surge=0,
-            unavailable=unavailable,
-            turns=tuple(Turn(pod_class[number], on[number]) for number in turns),
-            # With several missing pods, the controller's timing decides the order.
-            in_turn=not workload.parallel and unavailable == 1,
-        ),
+    return RolloutRules(
+        old=0,
+        new=1,
+        replicas=replicas,
+        surge=0,
+        unavailable=unavailable,
+        turns=tuple(turns),
+        # With several missing pods, the controller's timing decides the order.
+        in_turn=not workload.parallel and unavailable == 1,
     )

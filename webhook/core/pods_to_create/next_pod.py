@@ -206,8 +206,7 @@ def _running_revisions(workload: Workload, meta: ObjectMeta, index: ReadOnlyInde
     """Return the revisions of a StatefulSet's running pods. None for other kinds, because pod names are unknown."""
     if workload.group_kind != STATEFUL_SET:
         return None
-    first = workload.first_ordinal
-    numbers = range(first, first + min(1 if workload.replicas is None else workload.replicas, _MOST_ORDINALS))
+    numbers = workload.ordinals(min(1 if workload.replicas is None else workload.replicas, _MOST_ORDINALS))
     pods = (index.pods.on_node(meta.namespace, f"{meta.name}-{number}") for number in numbers)
     labels = [pod.labels for pod in pods if pod is not None]
     return {own[CONTROLLER_REVISION_HASH] for own in labels if CONTROLLER_REVISION_HASH in own}

@@ -143,7 +143,7 @@ def _removal(source: ReplicatedSource, pods: Sequence[RunningPod], within: Conte
     number = max(0, len(pods) - source.replicas)
     if workload.group_kind == STATEFUL_SET:
         # The highest ordinals go first, so the removed pods are known.
-        kept = range(workload.first_ordinal, workload.first_ordinal + source.replicas)
+        kept = workload.ordinals(source.replicas)
         return Removal(removed=tuple(pod for pod in pods if pod.ordinal is not None and pod.ordinal not in kept))
     if workload.group_kind == JOB:
         return removal_of(job_groups(pods, within.version), number)

@@ -90,8 +90,7 @@ def known_label_values(workload: Workload, key: str) -> tuple[str, ...] | None:
     """
     name = workload.meta.name
     if name and workload.group_kind == STATEFUL_SET and key in {POD_NAME, POD_INDEX}:
-        first = workload.first_ordinal
-        ordinals = range(first, first + min(max(1, workload.replicas or 1), _MAX_ORDINALS))
+        ordinals = workload.ordinals(min(max(1, workload.replicas or 1), _MAX_ORDINALS))
         return tuple(ordinal_labels(f"{name}-{ordinal}", ordinal)[key] for ordinal in ordinals)
     if name and workload.group_kind == JOB and key in {JOB_NAME, OLD_JOB_NAME} and not workload.manual_selector:
         return (name,)

@@ -107,6 +107,10 @@ class Workload(Struct, frozen=True, kw_only=True):
         """Whether the controller deletes all old pods before it creates new pods."""
         return self.strategy is not None and self.strategy.type == "Recreate"
 
+    def ordinals(self, pods: int) -> range:
+        """Return the numbers in the names of a StatefulSet's first pods."""
+        return range(self.first_ordinal, self.first_ordinal + pods)
+
     @property
     def is_pod(self) -> bool:
         """Whether the object is a Pod."""

@@ -23,10 +23,9 @@ from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.proofs.pinned_claims import ordinals
 from webhook.core.text import listed, one_line
-from webhook.core.workloads.workload import ClaimTemplates, Workload
+from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_text import plain
 
-_NO_CLAIMS = ClaimTemplates(())
 _NAMES = 6  # The most names in one message, to keep it on one line.
 
 
@@ -144,8 +143,7 @@ def _zones_of(counts: Counts, column: Column) -> tuple[str, ...]:
 
 def _zones_of_volumes(group: Group, member: GroupMember, index: ReadOnlyIndex) -> list[str]:
     workload, column = member.workload, index.nodes.view().column(group.zone_key)
-    numbers = range(workload.first_ordinal, workload.first_ordinal + member.pods)
-    known = ordinals(index, group.namespace, workload.meta.name, workload.claims or _NO_CLAIMS, numbers)
+    known = ordinals(index, group.namespace, workload.meta.name, workload.claims, workload.ordinals(member.pods))
     zones = set[str]()
     for pod in known.pods if known is not None and workload.traits.ordered else ():
         domains = column.domains(pod.nodes & column.present) if pod.nodes else frozenset()

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, ClaimSpec
 from webhook.core.api.well_known import NO_PROVISIONER, SELECTED_NODE
 from webhook.core.index.lost_nodes import keeps_name
-from webhook.core.index.nodes import NodeView
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.volume_binding import nodes_with_space, provisioning_nodes
 from webhook.core.scheduler.plugins.volume_zone import usable_from
@@ -17,12 +16,14 @@ from webhook.core.workloads.workload import ClaimTemplates
 
 # The pods of a larger StatefulSet are not looked up one by one.
 _MOST = 256
+_NO_CLAIMS = ClaimTemplates(())
 
 
-class _Ordinal(Struct, frozen=True):
+class Ordinal(Struct, frozen=True, kw_only=True):
     """One pod of a StatefulSet.
 
     Attributes:
+        number: The ordinal.
         nodes: The nodes where all of its volumes are usable. None for every node.
         runs: Whether the pod runs and stays. A terminating pod counts only on an unreachable node, because its
             controller replaces it elsewhere.
@@ -30,6 +31,7 @@ class _Ordinal(Struct, frozen=True):
         certain: Whether its claims are known to be usable on these nodes.
     """
 
+    number: int
     nodes: int | None
     runs: bool
     likely: bool
@@ -59,7 +61,7 @@ class Ordinals(Struct, frozen=True):
     ``limits`` is the number of new pods on a node before the node's attach limit of volumes is reached, by node slot.
     """
 
-    pods: tuple[_Ordinal, ...]
+    pods: tuple[Ordinal, ...]
     limits: Mapping[int, int]
 
     def to_place(self, replicas: int, *, anew: bool = False) -> PodsToPlace:
@@ -77,7 +79,7 @@ class Ordinals(Struct, frozen=True):
 
 
 def ordinals(
-    index: ReadOnlyIndex, namespace: str, name: str, claims: ClaimTemplates, numbers: range
+    index: ReadOnlyIndex, namespace: str, name: str, claims: ClaimTemplates | None, numbers: range
 ) -> Ordinals | None:
     """Read a StatefulSet's pods with the ordinals in ``numbers``.
 
@@ -85,8 +87,8 @@ def ordinals(
     """
     if len(numbers) > _MOST:
         return None
-    view = index.nodes.view()
-    pods = [_ordinal(index, namespace, f"{name}-{number}", claims, view) for number in numbers]
+    view, claims = index.nodes.view(), claims or _NO_CLAIMS
+    pods = [_ordinal(index, namespace, name, number, claims) for number in numbers]
     limits, mounts, slots = {}, index.pods.mounts(), view.slots
     for node, by_driver in index.volumes.attach_limits().items():
         if by_driver and claims.names and node in slots:
@@ -96,7 +98,8 @@ def ordinals(
     return Ordinals(tuple(pods), limits)
 
 
-def _ordinal(index: ReadOnlyIndex, namespace: str, pod: str, claims: ClaimTemplates, view: NodeView) -> _Ordinal:
+def _ordinal(index: ReadOnlyIndex, namespace: str, owner: str, ordinal: int, claims: ClaimTemplates) -> Ordinal:
+    pod, view = f"{owner}-{ordinal}", index.nodes.view()
     nodes, certain, likely = view.live, True, True
     for number, (name, named_class) in enumerate(zip(claims.names, claims.classes, strict=True)):
         claim = index.volumes.claim(namespace, f"{name}-{pod}")
@@ -111,7 +114,13 @@ def _ordinal(index: ReadOnlyIndex, namespace: str, pod: str, claims: ClaimTempla
             sure = made is not None
             hoped = sure or (claim is None and not named_class)
         certain, likely = certain and sure, likely and hoped
-    return _Ordinal(None if nodes == view.live else nodes, keeps_name(index, namespace, pod), likely, certain)
+    return Ordinal(
+        number=ordinal,
+        nodes=None if nodes == view.live else nodes,
+        runs=keeps_name(index, namespace, pod),
+        likely=likely,
+        certain=certain,
+    )
 
 
 def _is_sound(claim: Claim) -> bool:

@@ -155,8 +155,7 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyI
         return
     spec = pod.pod_spec
     kept = [each for each in spec.volumes or () if each.name not in claims.names]
-    ordinals = range(workload.first_ordinal, workload.first_ordinal + max(workload.replicas or 0, pods))
-    for ordinal in ordinals[:_MAX_PODS_TRIED]:
+    for ordinal in workload.ordinals(max(workload.replicas or 0, pods))[:_MAX_PODS_TRIED]:
         name = f"{workload.meta.name}-{ordinal}"
         running = index.pods.on_node(namespace, name)
         if running is not None and not running.terminates:

@@ -279,8 +279,7 @@ def _wanted(template: Template, workload: Workload, index: ReadOnlyIndex) -> int
 def _ordinals(workload: Workload, most: int, index: ReadOnlyIndex) -> Ordinals | None:
     if workload.claims is None:
         return None
-    numbers = range(workload.first_ordinal, workload.first_ordinal + most)
-    return ordinals(index, workload.namespace, workload.meta.name, workload.claims, numbers)
+    return ordinals(index, workload.namespace, workload.meta.name, workload.claims, workload.ordinals(most))
 
 
 def _scaled_to(workload: Workload, index: ReadOnlyIndex) -> int:
