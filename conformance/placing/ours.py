@@ -86,7 +86,9 @@ def told_apart(world, pod):
 def game_in(world):
     index = index_of(world)
     rollout = world.get("rollout")
-    chosen = rollout and RolloutRules(0, 1, world["replicas"], rollout["surge"], rollout["unavailable"])
+    chosen = rollout and RolloutRules(
+        old=0, new=1, replicas=world["replicas"], surge=rollout["surge"], unavailable=rollout["unavailable"]
+    )
     return game_of(batches_of(world, index), index, rollout=chosen)
 
 

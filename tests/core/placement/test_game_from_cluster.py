@@ -90,4 +90,5 @@ def test_pods_that_overfill_their_node_leave_no_place():
         slots = index.nodes.view().slots
         full, leaving = 1 << slots["a0"], {slots["a0"]: 2}
         batches = [batch(index, pod(), 0, leaving=leaving), batch(index, pod(), 2, nodes=full)]
-        assert simulate(game_of(batches, index, rollout=RolloutRules(0, 1, 2, 0, 1))).most == most
+        rules = RolloutRules(old=0, new=1, replicas=2, surge=0, unavailable=1)
+        assert simulate(game_of(batches, index, rollout=rules)).most == most

@@ -28,7 +28,8 @@ def rollout(text, replicas, surge, unavailable, *, on=None, **more):
     leaving = {slots[name]: many for name, many in on.items()}
     old = PodBatch(problem=revision(index, "old", **more), pods=0, leaving=leaving)
     new = PodBatch(problem=revision(index, "new", **more), pods=replicas)
-    return game_of([old, new], index, rollout=RolloutRules(0, 1, replicas, surge, unavailable))
+    rules = RolloutRules(old=0, new=1, replicas=replicas, surge=surge, unavailable=unavailable)
+    return game_of([old, new], index, rollout=rules)
 
 
 @pytest.mark.parametrize(

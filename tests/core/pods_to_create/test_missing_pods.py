@@ -190,7 +190,7 @@ class TestARollout:
     def test_makes_all_pods_anew_as_the_strategy_says(self):
         found = rolling(setting(self.FULL), ZONES, surge=1, unavailable="50%")
         assert [(each.pods, sum(each.leaving.values())) for each in found.batches] == [(0, 6), (6, 0)]
-        assert found.rollout == RolloutRules(0, 1, 6, 1, 3)
+        assert found.rollout == RolloutRules(old=0, new=1, replicas=6, surge=1, unavailable=3)
 
     @pytest.mark.parametrize(
         ("constraints", "strategy", "expected"),

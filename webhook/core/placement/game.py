@@ -104,10 +104,10 @@ class Game:
             due = self.rollout.is_due(placed)
             left = [due[number] - done for number, done in enumerate(placed)]
             left[self.rollout.old] = 0
-        elif self.rollout is not None:
-            old, new, replicas, surge, *_ = self.rollout
-            left[old] = 0
-            left[new] = max(0, min(replicas, replicas + surge - placed[old]) - placed[new])
+        elif (rules := self.rollout) is not None:
+            left[rules.old] = 0
+            most = min(rules.replicas, rules.replicas + rules.surge - placed[rules.old])
+            left[rules.new] = max(0, most - placed[rules.new])
         for number, pod_class in enumerate(self.pod_classes):
             if pod_class.behind is not None and placed[pod_class.behind] < self.pod_classes[pod_class.behind].pods:
                 left[number] = 0
@@ -155,12 +155,13 @@ class Game:
         return (*state[:number], tuple(sorted(nodes.items())), *state[number + 1 :])
 
     def _deletions(self, state: State, placed: Pods) -> list[Move]:
-        if self.rollout is None:
+        rules = self.rollout
+        if rules is None:
             return []
-        if self.rollout.turns:
-            return self._next_turn(self.rollout, state, placed)
-        old, new, replicas, _, unavailable, *_ = self.rollout
-        if not placed[old] or placed[old] + placed[new] - 1 < replicas - unavailable:
+        if rules.turns:
+            return self._next_turn(rules, state, placed)
+        old = rules.old
+        if not placed[old] or placed[old] + placed[rules.new] - 1 < rules.replicas - rules.unavailable:
             return []
         return [
             Move(old, number, pods, add_pods(pods, old, -1), nodes, gone=True)

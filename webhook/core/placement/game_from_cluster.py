@@ -5,8 +5,10 @@ resources, spread constraints, pod (anti-)affinity and host ports. Nodes with eq
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.api import gates
 from webhook.core.api.resources import PODS
@@ -188,23 +190,24 @@ def game_of(
         column = view.column(key)
         # A node without the key rejects no pod.
         if column.one_each and not nodes.changing & ~column.present:
-            node_limits.append(NodeLimits(pod_class, weights, 0))
+            node_limits.append(NodeLimits(pod_class=pod_class, weights=weights, base=0))
         else:
             apart[pod_class].append(AntiAffinityLimit(nodes.key(column), weights))
-    limits = [_limits(number, together, cycle, nodes, node_limits) for number, cycle in enumerate(cycles)]
-    on_one = _most_on_one(together, nodes, node_limits, [on_nodes for on_nodes, _ in limits])
+    spread = [_spread_limits(number, together, cycle, nodes) for number, cycle in enumerate(cycles)]
+    node_limits += (limit for limits in spread for limit in limits.fixed)
+    on_one = _most_on_one(together, nodes, node_limits, [limits.on_nodes for limits in spread])
     node_limits += _resources(together, nodes.changing, on_one, index)
     pod_classes = tuple(
         PodClass(
             pods=batch.pods,
             in_turn=batch.in_turn,
             behind=batch.behind,
-            on_nodes=on_nodes,
-            on_domains=on_domains,
+            on_nodes=limits.on_nodes,
+            on_domains=limits.on_domains,
             apart=tuple(apart[number]),
             near=together.near(number, nodes),
         )
-        for number, (batch, (on_nodes, on_domains)) in enumerate(zip(batches, limits, strict=True))
+        for number, (batch, limits) in enumerate(zip(batches, spread, strict=True))
     )
     return ClusterGame(nodes, tuple(node_limits), pod_classes, rollout)
 
@@ -221,7 +224,7 @@ def _in_classes(rollout: RolloutRules, classes: Sequence[NodeClass]) -> RolloutR
     turns = tuple(
         Turn(turn.pod_class, None if turn.place is None else number_by_slot[turn.place]) for turn in rollout.turns
     )
-    return rollout._replace(turns=turns)
+    return replace(rollout, turns=turns)
 
 
 def _open(batch: PodBatch, cycle: Cycle) -> int:
@@ -339,29 +342,37 @@ def _resources(together: _Batches, relevant: int, on_one: Pods, index: ReadOnlyI
         short = {slot: free[slot] for slot in node_sets.to_slots(relevant) if free[slot] < needed[name]}
         for pod_class, weight in enumerate(weights[name] if short else ()):
             if weight:
-                yield NodeLimits(pod_class, weights[name], -weight, 1, short)
+                yield NodeLimits(pod_class=pod_class, weights=weights[name], base=-weight, sign=1, values=short)
 
 
 def _batch_limits_and_ports(together: _Batches) -> Iterator[NodeLimits]:
     for number, batch in enumerate(together.batches):
         filters = batch.problem.filters
         if batch.limits and NODE_VOLUME_LIMITS in filters:
-            yield NodeLimits(number, together.only(number), -1, 1, batch.limits)
+            only = together.only(number)
+            yield NodeLimits(pod_class=number, weights=only, base=-1, sign=1, values=batch.limits)
         if (wanted := batch.problem.ports) and NODE_PORTS in filters:
             ports = [batch.problem.ports for batch in together.batches]
             clashes = [any(ports_conflict(one, each) for one in wanted for each in taken) for taken in ports]
-            yield NodeLimits(number, tuple(map(int, clashes)), 0)
+            yield NodeLimits(pod_class=number, weights=tuple(map(int, clashes)), base=0)
 
 
-def _limits(
-    pod_class: int, together: _Batches, cycle: Cycle, nodes: GameNodes, node_limits: list[NodeLimits]
-) -> tuple[tuple[SpreadLimit, ...], tuple[SpreadLimit, ...]]:
-    """Return a pod class's spread limits on single nodes and on larger domains.
+class _SpreadLimits(NamedTuple):
+    """The limits of a pod class from its hard spread constraints.
 
-    The limits come from hard constraints. A constraint on single nodes goes to ``node_limits`` instead, if the minimum
-    pod count per node cannot change.
+    Attributes:
+        on_nodes: The constraints on single nodes.
+        fixed: The constraints on single nodes with a constant minimum of pods per node.
+        on_domains: The constraints on larger domains.
     """
-    on_nodes, on_domains = [], []
+
+    on_nodes: tuple[SpreadLimit, ...]
+    fixed: tuple[NodeLimits, ...]
+    on_domains: tuple[SpreadLimit, ...]
+
+
+def _spread_limits(pod_class: int, together: _Batches, cycle: Cycle, nodes: GameNodes) -> _SpreadLimits:
+    on_nodes, fixed, on_domains = [], list[NodeLimits](), []
     batch = together.batches[pod_class]
     for domains, counts in zip(cycle.domains, batch.problem.hard.counts, strict=True):
         counting = SpreadCounts(
@@ -378,7 +389,16 @@ def _limits(
         if not domains.column.one_each:
             on_domains.append(SpreadLimit(nodes.spread(counting), over))
         elif (lowest := counting.fixed_minimum(nodes.changing, pods)) is not None:
-            node_limits.append(NodeLimits(pod_class, counting.weights, lowest + over, -1, counting.counts, 0))
+            fixed.append(
+                NodeLimits(
+                    pod_class=pod_class,
+                    weights=counting.weights,
+                    base=lowest + over,
+                    sign=-1,
+                    values=counting.counts,
+                    default=0,
+                )
+            )
         else:
             on_nodes.append(SpreadLimit(nodes.spread(counting), over))
-    return tuple(on_nodes), tuple(on_domains)
+    return _SpreadLimits(tuple(on_nodes), tuple(fixed), tuple(on_domains))

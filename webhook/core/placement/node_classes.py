@@ -25,7 +25,7 @@ _NOTHING = -(2**64)  # Sorts before every value of a node.
 _FEW_PARTS = 64
 
 
-class NodeLimits(Struct, frozen=True):
+class NodeLimits(Struct, frozen=True, kw_only=True):
     """A limit of a pod class on each node.
 
     The limit of a node is ``base`` + ``sign`` * the node's number in ``values``. The node admits another pod of the

@@ -3,6 +3,8 @@
 from collections import Counter
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from webhook.core.placement.pod_limits import Pods
 
 
@@ -19,7 +21,7 @@ class Turn(NamedTuple):
     place: int | None
 
 
-class RolloutRules(NamedTuple):
+class RolloutRules(Struct, frozen=True, kw_only=True):
     """A rolling update: its old pods, its new pods, and the limits of the strategy.
 
     Attributes:

@@ -172,7 +172,7 @@ def _attempts(problem: Problem, running: Counts, below: Context, high: int) -> I
     pods = sum(running.values())
     batches = (PodBatch(problem, 0, leaving=running), PodBatch(problem, pods))
     # Without surge, the rules of a rolling update alternate between a deletion and the creation of a pod.
-    rules = RolloutRules(_OLD, _NEW, pods, surge=0, unavailable=1)
+    rules = RolloutRules(old=_OLD, new=_NEW, replicas=pods, surge=0, unavailable=1)
     game = game_of(batches, below.cluster, rollout=rules).game
     if _is_grouped(game):
         game = game_of(batches, below.cluster, rollout=rules, singled=high).game
