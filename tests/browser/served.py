@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cli.snapshots import ZONE, node, running  # isort: skip  # of the tests, not of the program
 from webhook.cli.commands.webhook.example import CLUSTER, POLICY
-from webhook.cli.console_sources import computed_once, shown_file
+from webhook.cli.console_sources import WHAT_IF_WORKER, computed_once, shown_file
 from webhook.cli.frame import Frame
 from webhook.config import load_policy
 from webhook.console.app import create_console
@@ -73,7 +73,7 @@ class Changing:
 @contextmanager
 def serving(file, source=None):
     """The address of a console over a file, or over a source."""
-    simulator = Simulator(("--snapshot", os.path.relpath(file), "--config", os.path.relpath(POLICY)))
+    simulator = Simulator(WHAT_IF_WORKER, ("--snapshot", os.path.relpath(file), "--config", os.path.relpath(POLICY)))
     app = create_console(source or computed_once(lambda: looked_at(file)), simulator)
     with ConsoleServer("127.0.0.1", 0, app) as server:
         server.start()

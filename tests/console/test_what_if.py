@@ -13,6 +13,7 @@ from console.test_api import fits
 from msgspec.structs import replace
 
 from webhook.cli.commands.webhook.example import CLUSTER, POLICY
+from webhook.cli.console_sources import WHAT_IF_WORKER
 from webhook.console import what_if
 from webhook.console.what_if import NoAnswer, Simulator, WhatIfChange, WorkerLimits, read_change
 
@@ -53,7 +54,7 @@ def test_a_field_is_bounded():
 
 @pytest.mark.slow
 def test_it_is_what_the_command_line_says(browse):
-    client = browse(shown(LEDGER), Simulator(OPTIONS, PATIENT))
+    client = browse(shown(LEDGER), Simulator(WHAT_IF_WORKER, OPTIONS, PATIENT))
     page = read(client.get(f"{ADDRESS}&replicas=5"))
     assert page.texts["answer"].startswith("Deployment payments/ledger fits: all 5 pods have a node")
     assert f"evenspread simulate --snapshot {CLUSTER}" in page.texts["paste"]
@@ -63,7 +64,7 @@ def test_it_is_what_the_command_line_says(browse):
 
 @pytest.mark.slow
 def test_what_is_in_the_way_and_what_would_help_is_shown(browse):
-    page = read(browse(shown(LEDGER), Simulator(OPTIONS, PATIENT)).get(f"{ADDRESS}&lose=eu-central-1b"))
+    page = read(browse(shown(LEDGER), Simulator(WHAT_IF_WORKER, OPTIONS, PATIENT)).get(f"{ADDRESS}&lose=eu-central-1b"))
     told = page.texts["answer"]
     assert (
         "Zone eu-central-1b cannot be reached Deployment payments/ledger does not fit: 3 of 7 pods get a node" in told
@@ -76,7 +77,7 @@ def test_what_is_in_the_way_and_what_would_help_is_shown(browse):
 
 @pytest.mark.slow
 def test_a_question_that_cannot_be_asked_says_why(browse):
-    client = browse(shown(LEDGER), Simulator(OPTIONS, PATIENT))
+    client = browse(shown(LEDGER), Simulator(WHAT_IF_WORKER, OPTIONS, PATIENT))
     assert "the cluster has no node nowhere" in read(client.get(f"{ADDRESS}&drain=nowhere")).texts["answer"]
     answer = client.get(f"/api/v1{ADDRESS}&drain=nowhere")
     assert answer.status_code == 503
@@ -102,11 +103,11 @@ class Silent(Simulator):
 )
 def test_pages_elsewhere_cannot_make_it_work(browse, site, status):
     headers = {} if site is None else {"Sec-Fetch-Site": site}
-    assert browse(shown(LEDGER), Silent(())).get(ADDRESS, headers=headers).status_code == status
+    assert browse(shown(LEDGER), Silent("", ())).get(ADDRESS, headers=headers).status_code == status
 
 
 def test_a_live_page_does_not_ask_again_by_itself(browse):
-    client = browse(replace(shown(LEDGER), live=True), Silent(()))
+    client = browse(replace(shown(LEDGER), live=True), Silent("", ()))
     assert "data-live" not in client.get(ADDRESS).text
     assert "data-live" in client.get(ADDRESS.replace("what-if", "workload")).text
 
@@ -114,7 +115,7 @@ def test_a_live_page_does_not_ask_again_by_itself(browse):
 @pytest.mark.slow
 def test_a_question_is_ended_when_its_time_is_over():
     with pytest.raises(NoAnswer) as refused:
-        Simulator(OPTIONS, WorkerLimits(seconds=0.01)).answer(CHANGE)
+        Simulator(WHAT_IF_WORKER, OPTIONS, WorkerLimits(seconds=0.01)).answer(CHANGE)
     assert str(refused.value) == "The simulation takes longer than 0.01 s. The command line has no limit."
 
 
@@ -139,7 +140,7 @@ def test_where_too_little_memory_is_left_nothing_is_begun(tmp_path):
     (tmp_path / "memory.max").write_text("536870912\n")
     (tmp_path / "memory.current").write_text("402653185\n")
     with pytest.raises(NoAnswer) as refused:
-        Simulator(OPTIONS, WorkerLimits(cgroup=tmp_path)).answer(CHANGE)
+        Simulator(WHAT_IF_WORKER, OPTIONS, WorkerLimits(cgroup=tmp_path)).answer(CHANGE)
     assert str(refused.value) == (
         "The memory limit of this container leaves too little for the simulation: 95 MiB. "
         "Raise the limit, or run the command in a terminal."
@@ -158,7 +159,7 @@ def test_a_question_is_bounded_though_nobody_waits_for_it_any_more():
 def test_a_question_that_needs_too_much_memory_is_ended():
     limits = WorkerLimits(most_bytes=8 * MIB, least_bytes=0, seconds=300.0)
     with pytest.raises(NoAnswer) as refused:
-        Simulator(OPTIONS, limits).answer(CHANGE)
+        Simulator(WHAT_IF_WORKER, OPTIONS, limits).answer(CHANGE)
     assert str(refused.value) == "The simulation needs more memory than this container has left."
 
 
@@ -171,7 +172,7 @@ def test_one_is_answered_at_a_time():
             go_on.wait(10)
             return {"name": change.name}
 
-    simulator, answers = Slow((), WorkerLimits(patience_seconds=0.01)), []
+    simulator, answers = Slow("", (), WorkerLimits(patience_seconds=0.01)), []
     change = WhatIfChange(kind="Deployment", namespace="shop", name="web")
     first = threading.Thread(target=lambda: answers.append(simulator.answer(change)))
     first.start()

@@ -39,6 +39,7 @@ from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File, read_files
 
 _HOST, _PORT = "127.0.0.1", 8080
+WHAT_IF_WORKER = "webhook.cli.commands.simulate.worker"
 
 
 def shown(scan: ClusterScan, policy: Policy, source: str, moment: str) -> Shown:
@@ -150,7 +151,8 @@ def start(source: Callable[[], Shown], cluster: Sequence[str], bind: tuple[str, 
     ``cluster`` are options for `simulate` to read the same cluster. Raises OSError if the address is not available.
     """
     host, port = bind or (_HOST, _PORT)
-    app = create_console(source, Simulator(cluster), LOCAL_HOSTS | {f"[{host}]" if ":" in host else host})
+    hosts = LOCAL_HOSTS | {f"[{host}]" if ":" in host else host}
+    app = create_console(source, Simulator(WHAT_IF_WORKER, cluster), hosts)
     try:
         server = ConsoleServer(host, port, app)
     except OSError:

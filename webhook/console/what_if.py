@@ -35,7 +35,6 @@ _MOST_ANSWER_BYTES = 4 * _MIB  # a document has some KiB
 _NICE = 5  # the scan and the console have priority
 MOST_REPLICAS, MOST_NODES = 1_000, 100  # beyond them, the search would rarely end in time
 _LONGEST_NAME = 253  # of a Kubernetes object
-_WORKER = "webhook.cli.commands.simulate.worker"
 
 
 class WorkerLimits(Struct, frozen=True, kw_only=True):
@@ -173,9 +172,16 @@ def outcome(simulator: "Simulator", change: WhatIfChange) -> _PageAnswer:
 
 
 class Simulator:
-    """Runs `evenspread simulate` in a worker process. ``cluster`` are the options for cluster and configuration."""
+    """Runs `evenspread simulate` in a worker process.
 
-    def __init__(self, cluster: Sequence[str], limits: WorkerLimits = _LIMITS) -> None:
+    Args:
+        worker: The module of the process. It reads a `WhatIfChange` from stdin and writes `Simulated` to stdout.
+        cluster: The options for cluster and configuration.
+        limits: The limits of the process.
+    """
+
+    def __init__(self, worker: str, cluster: Sequence[str], limits: WorkerLimits = _LIMITS) -> None:
+        self._worker = worker
         self._cluster = tuple(cluster)
         self._limits = limits
         self._free = threading.Lock()
@@ -199,7 +205,7 @@ class Simulator:
 
     def _answer(self, change: WhatIfChange) -> Simulated:
         left = self._limits.bytes_left()
-        command = (sys.executable, "-P", "-m", _WORKER, *self._cluster)
+        command = (sys.executable, "-P", "-m", self._worker, *self._cluster)
         # The worker imports modules from the same places as this process. An installed program sets its own path.
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
         with subprocess.Popen(  # noqa: S603 our own program; no argument comes from a form
