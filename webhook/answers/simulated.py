@@ -14,7 +14,7 @@ from webhook.core.placement.making_room import NodesToAdd
 from webhook.core.placement.placement_verdict import PlacedPods, PlacementVerdict
 from webhook.core.pods_to_remove.scale_in import ScaleIn
 from webhook.core.scheduler.verdict import Cause
-from webhook.core.text import listed, one_line, plural
+from webhook.core.text import agree, listed, one_line, plural
 from webhook.core.what_if.ending import Ending, PodMove
 from webhook.core.what_if.joint_simulation import JointVerdict
 from webhook.core.what_if.run import SimulationAnswer
@@ -363,7 +363,7 @@ def verdict_text(joint: JointVerdict) -> str:
         return f"{_who(joint)} {placed_pods_text(joint.whole, settled=joint.game is None, several=several)}"
     bad = sum(placed.verdict is PlacementVerdict.NO_FIT for placed in joint.each)
     stuck = sum(placed.verdict is PlacementVerdict.STUCK for placed in joint.each)
-    parts = [f"{bad:,} do{'es' * (bad == 1)} not fit"] * bool(bad) + [f"{stuck:,} can get stuck"] * bool(stuck)
+    parts = [f"{bad:,} {agree(bad, 'do')} not fit"] * bool(bad) + [f"{stuck:,} can get stuck"] * bool(stuck)
     return f"{_who(joint)}: {' and '.join(parts) or 'no problem found'}, each simulated alone"
 
 
@@ -379,7 +379,7 @@ def placed_pods_text(placed: PlacedPods, *, settled: bool = False, several: bool
     pods = {1: "the pod", 2: "both pods"}.get(wanted, f"all {plural(wanted, 'pod')}")
     match placed.verdict:
         case PlacementVerdict.FITS:
-            gets = f"ha{'ve' if wanted != 1 else 's'}" if settled else f"get{'s' * (wanted == 1)}"
+            gets = agree(wanted, "have" if settled else "get")
             order = " already" if settled else _ORDER * (wanted != 1)
             return f"{'fit' if several else 'fits'}: {pods} {gets} a node{order}"
         case PlacementVerdict.NO_FIT if wanted == 1:

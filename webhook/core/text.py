@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterable, Sequence
 
+_SINGULAR = {"are": "is", "have": "has", "do": "does"}
+
 
 def listed(names: Sequence[str], most: int) -> str:
     """Join the first ``most`` names and the number of others: ``a, b and 3 more``."""
@@ -39,6 +41,13 @@ def shortened(text: str, limit: int) -> str:
 def plural(count: int, noun: str) -> str:
     """``1 node``, ``2 nodes``, ``12,000 nodes``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def agree(count: int, verb: str) -> str:
+    """Return the verb in the form for this count: ``stays`` for 1, else ``stay``."""
+    if count != 1:
+        return verb
+    return _SINGULAR.get(verb) or f"{verb}{'es' if verb.endswith(('s', 'ch')) else 's'}"
 
 
 def quoted(text: str, limit: int = 80) -> str:

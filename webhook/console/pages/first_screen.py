@@ -9,7 +9,7 @@ from webhook.console.pages.summary import above_text, excess, summary, worst_los
 from webhook.console.shown import Health, Shown
 from webhook.console.words import age, duration, instant, short_names, written
 from webhook.core.scan.scan_results import ClusterScan, PendingCause, ZoneLoss
-from webhook.core.text import one_line, plural
+from webhook.core.text import agree, one_line, plural
 
 MOST_WORST = 10  # as many as fit on a screen
 _MOST_ZONES = 4  # in the tile
@@ -104,7 +104,7 @@ def _pending_tile(scan: ClusterScan, moment: datetime | None) -> _Tile:
     if oldest is not None and age(oldest[0], moment):
         parts.append(f"the oldest for {age(oldest[0], moment)}: {one_line(oldest[2])}/{one_line(oldest[1])}")
     if others:
-        parts.append(f"{others:,} more ha{'s' if others == 1 else 've'} another cause")
+        parts.append(f"{others:,} more {agree(others, 'have')} another cause")
     return _Tile(
         id="pending",
         title="Pending because of spread",

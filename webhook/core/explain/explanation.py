@@ -25,7 +25,7 @@ from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts, cou
 from webhook.core.scheduler.plugins.status import Status
 from webhook.core.scheduler.problem import CAPACITY_FILTERS, Problem, take, without_limits, without_spread
 from webhook.core.scheduler.verdict import Cause, Verdict
-from webhook.core.text import constraint_name, segment_of
+from webhook.core.text import constraint_name, plural, segment_of
 
 
 def _cause_of(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
@@ -241,7 +241,7 @@ def why_minimum_stays(
         return f"{there}, fewer than minDomains {balance.domains.constraint.min_domains}: the minimum is 0"
     lowest = balance.lowest
     nodes = column.nodes_of([column.numbers[value] for value in lowest])
-    why = f"{nodes.bit_count():,} node{'' if nodes.bit_count() == 1 else 's'}"
+    why = plural(nodes.bit_count(), "node")
     out = _reasons(verdict, nodes, every) if reasons else []
     if len(out) == 1 and out[0][0]:
         why = f"{why}, {out[0][0]}"

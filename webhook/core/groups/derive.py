@@ -16,7 +16,7 @@ from webhook.core.groups.plan import GroupPlan, choose_plan, plan_from_stored
 from webhook.core.groups.zone_capacity import GroupCapacity, group_capacity
 from webhook.core.groups.zone_pin import split_pin
 from webhook.core.placement.placement_verdict import PlacementVerdict
-from webhook.core.text import listed, plural, segment_of, together
+from webhook.core.text import agree, listed, plural, segment_of, together
 
 _NAMES = 6  # The most names in one message, to keep it on one line.
 
@@ -157,7 +157,7 @@ def _obstacles(group: Group, capacity: GroupCapacity) -> Iterator[str]:
 
 
 def _must_differ(group: Group, domain: str, usable: int) -> str:
-    only = f"only {plural(usable, domain)} {'takes' if usable == 1 else 'take'} pods"
+    only = f"only {plural(usable, domain)} {agree(usable, 'take')} pods"
     return f"the {group.pods_per_shard} pods of a shard never share a {domain}, but {only}"
 
 

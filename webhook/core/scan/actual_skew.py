@@ -25,7 +25,7 @@ from webhook.core.scan.scan_results import ActualSkew, GuardState, Origin, Scale
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts
 from webhook.core.scheduler.plugins.spread_constraints import Constraint
-from webhook.core.text import one_line, plural
+from webhook.core.text import agree, one_line, plural
 from webhook.core.workloads.workload import Workload, compiled, namespace_of, selector_of
 
 # Above this number, empty domains are not listed. Such domains are hosts, and thousands of workloads have them.
@@ -222,13 +222,13 @@ def domain_text(skew: ActualSkew) -> str:
 def ownership_text(skew: ActualSkew) -> str:
     """Return the numbers of other workloads' counted pods and of uncounted own pods, else ""."""
     others, own = sum(skew.others.values()), sum((skew.own or {}).values())
-    verb, parts = "belongs" if others == 1 else "belong", list[str]()
+    verb, parts = agree(others, "belong"), list[str]()
     if others:
         parts.append(f"{others:,} of {plural(sum(skew.domains.values()), 'counted pod')} {verb} to other workloads")
     if skew.uncounted and skew.uncounted == own:
         parts.append(f"none of its own {plural(own, 'pod')} is counted")
     elif skew.uncounted:
-        verb = "is" if skew.uncounted == 1 else "are"
+        verb = agree(skew.uncounted, "are")
         parts.append(f"{skew.uncounted:,} of its own {plural(own, 'pod')} {verb} not counted")
     return "; ".join(parts)
 

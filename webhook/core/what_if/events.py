@@ -18,7 +18,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.owners import controller_kind
 from webhook.core.spelling import did_you_mean
-from webhook.core.text import listed, quoted
+from webhook.core.text import agree, listed, plural, quoted
 from webhook.core.what_if.evictions import evict, evictable_pods, intolerant_pods, is_replaced
 from webhook.core.workloads.kinds import traits
 
@@ -181,4 +181,4 @@ def _add(where: LabelledNodes, number: int, index: ClusterIndex) -> str:
         index.change(
             "ADDED", replace(model, metadata=replace(model.metadata or ObjectMeta(), name=name, labels=labels))
         )
-    return f"{number:,} node{'' if number == 1 else 's'} like {model.name} {'is' if number == 1 else 'are'} added"
+    return f"{plural(number, 'node')} like {model.name} {agree(number, 'are')} added"

@@ -24,7 +24,7 @@ from webhook.core.pods_to_create.next_pod import NextPod, PodSource, next_pod_of
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.neighbours import widened_terms
-from webhook.core.text import listed, object_title, one_line, plural
+from webhook.core.text import agree, listed, object_title, one_line, plural
 from webhook.core.what_if.refused import Refused, refused
 from webhook.core.what_if.sources import add_owners
 from webhook.core.workloads.kinds import DAEMON_SET
@@ -149,7 +149,7 @@ def _of_nodes(question: PodToExplain, title: str, workload: Workload, within: Co
         verdict = decide(problem_of(made.get(name) or pod_for_node(pod, name), within))
         # Thousands of nodes mostly have the same answer, so a single pod represents them.
         alike.setdefault((name in made, verdict.status(name)), []).append(name)
-    count = f"{total:,} of {plural(nodes, 'node')} that should run it {'has' if total == 1 else 'have'} no running pod"
+    count = f"{total:,} of {plural(nodes, 'node')} that should run it {agree(total, 'have')} no running pod"
     count += f"; only the first {_MAX_COMPARED_NODES} were checked" * (total > _MAX_COMPARED_NODES)
     for names in alike.values():
         first, others = names[0], len(names) - 1

@@ -19,7 +19,7 @@ from webhook.core.pods_to_create.next_pod import next_pod_of
 from webhook.core.pods_to_remove.running_pod import RunningPod
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.scheduler.verdict import Cause
-from webhook.core.text import listed, plural
+from webhook.core.text import agree, listed, plural
 from webhook.core.what_if.ending import Ending, describe_ending
 from webhook.core.what_if.events import Event, WhatIf, apply_events
 from webhook.core.what_if.evictions import delete_terminating_pods, is_replaced
@@ -281,10 +281,10 @@ class Run(Struct, frozen=True, kw_only=True):
     def _notes(self, event: Event, workloads: Sequence[SimulatedWorkload], gone: Sequence[Pod]) -> Iterator[str]:
         if gone:
             named = listed([f"{pod.meta.namespace}/{pod.meta.name}" for pod in gone], _NAMES)
-            yield f"{plural(len(gone), 'terminating pod')} count{'s' * (len(gone) == 1)} as deleted: {named}"
+            yield f"{plural(len(gone), 'terminating pod')} {agree(len(gone), 'count')} as deleted: {named}"
         bare = [f"{pod.meta.namespace}/{pod.meta.name}" for pod in event.evicted if pod.meta.controller is None]
         if bare:
-            are = "is" if len(bare) == 1 else "are"
+            are = agree(len(bare), "are")
             yield f"{plural(len(bare), 'pod')} without a controller {are} lost: {listed(bare, _NAMES)}"
         for workload in workloads:
             source = workload.source
@@ -302,7 +302,7 @@ class Run(Struct, frozen=True, kw_only=True):
                 yield f"{workload.staying:,} {run} running; use --rollout to simulate {they} replacement"
             leaving = self._leaving(source) if source.workload.traits.ordered else 0
             if leaving:
-                lost = f"{plural(leaving, 'pod')} stay{'s' * (leaving == 1)} on unreachable nodes"
+                lost = f"{plural(leaving, 'pod')} {agree(leaving, 'stay')} on unreachable nodes"
                 yield f"{workload.title}: {lost} until you force-delete the pod{'s' * (leaving != 1)}, or the nodes"
 
     def _leaving(self, source: ReplicatedSource) -> int:

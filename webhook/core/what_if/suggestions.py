@@ -23,7 +23,7 @@ from webhook.core.index.overlay import with_nodes
 from webhook.core.placement.placement_verdict import Effort, PlacedPods, PlacementVerdict
 from webhook.core.pods_to_create.missing_pods import all_pods_recreated, missing_pods
 from webhook.core.pods_to_create.next_pod import PodSource
-from webhook.core.text import one_line, plural, together
+from webhook.core.text import agree, one_line, plural, together
 from webhook.core.what_if.ending import Ending
 from webhook.core.what_if.joint_simulation import JointVerdict, all_fit, simulate_together, trials_in
 from webhook.core.what_if.sources import ReplicatedSource
@@ -168,7 +168,7 @@ def _of_replicas(
             before=source.replicas,
             after=fewer,
             wanted=fewer,
-            harms=(f"{plural(source.replicas - fewer, 'pod')} fewer run{'s' * (source.replicas - fewer == 1)}",),
+            harms=(f"{plural(source.replicas - fewer, 'pod')} fewer {agree(source.replicas - fewer, 'run')}",),
         )
 
 

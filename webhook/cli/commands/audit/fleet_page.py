@@ -11,7 +11,7 @@ from webhook.cli.checking.results import Row
 from webhook.cli.commands.audit.page import finding_lines, table
 from webhook.cli.formats.text import gap_lines
 from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.core.text import listed, one_line, plural
+from webhook.core.text import agree, listed, one_line, plural
 
 _MAX_COLUMNS = 8  # clusters side by side, the worst; -o json has all
 _MAX_ROWS = 20  # workloads, so that people read the whole table
@@ -92,7 +92,7 @@ def _workloads(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[st
     if hidden := [plural(count, noun) for count, noun in cut if count > 0]:
         yield paint(f"and {' and '.join(hidden)} more; -o json has all", DIM) + "\n"
     if differing := sum(workload.differs for workload in fleet.workloads):
-        verb = "breaks" if differing == 1 else "break"
+        verb = agree(differing, "break")
         text = f"{plural(differing, 'workload')} {verb} different rules in different clusters"
         yield paint(text, YELLOW) + "\n"
 

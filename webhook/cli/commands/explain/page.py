@@ -27,7 +27,7 @@ from webhook.core.pods_to_remove.past_scale_ins import PastScaleIn
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.status import Code, Status
 from webhook.core.scheduler.problem import may_preempt
-from webhook.core.text import one_line, plural
+from webhook.core.text import agree, one_line, plural
 from webhook.core.what_if.pods_to_explain import PodToExplain
 from webhook.core.what_if.refused import Refused
 
@@ -94,7 +94,8 @@ def _headline(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     explanation, title = answer.explanation, paint(answer.question.title, BOLD)
     if explanation.cause is None:
         feasible, nodes = explanation.verdict.feasible.bit_count(), plural(len(explanation.verdict.nodes), "node")
-        yield f"{title}: {paint(f'{feasible:,} of {nodes} {admit(feasible)} it', GREEN)}\n"
+        admitting = f"{feasible:,} of {nodes} {agree(feasible, 'admit')} it"
+        yield f"{title}: {paint(admitting, GREEN)}\n"
         return
     yield f"{title}: {paint('no node admits it', RED)}\n"
     if explanation.verdict.sentence:
@@ -185,11 +186,6 @@ def _named(values: Sequence[str]) -> str:
     return first if len(values) == 1 else f"{first} and {len(values) - 1:,} more"
 
 
-def admit(nodes: int) -> str:
-    """Return the verb for this number of nodes."""
-    return "admits" if nodes == 1 else "admit"
-
-
 def _why(balance: Balance, value: str, explanation: Explanation) -> str:
     """Return a short text with the obstacles of the domain's nodes."""
     nodes = balance.domains.column.with_value(value)
@@ -200,7 +196,7 @@ def _why(balance: Balance, value: str, explanation: Explanation) -> str:
         f"{one_line(closed_node_text([text if text != own else 'over the limit' for text in texts]), _DOMAIN_TEXT)}"
         for texts, part in grouped(explanation.obstacles, nodes & ~explanation.verdict.feasible)
     ]
-    return ", ".join([f"{admitting:,} {admit(admitting)} it"] * bool(admitting) + parts)
+    return ", ".join([f"{admitting:,} {agree(admitting, 'admit')} it"] * bool(admitting) + parts)
 
 
 def _nodes(explanation: Explanation, paint: Paint) -> Iterator[str]:

@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from webhook.answers.audited import CAUSES
 from webhook.answers.explained import AnsweredQuestion
-from webhook.cli.commands.explain.page import admit
 from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
 from webhook.core.context import Context, problem_of
@@ -17,7 +16,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
 from webhook.core.scan.scan_results import PendingCause
 from webhook.core.scan.waiting_pods import pending_cause
-from webhook.core.text import object_title, one_line, plural
+from webhook.core.text import agree, object_title, one_line, plural
 from webhook.core.what_if.pods_to_explain import pod_to_explain
 
 _ORDER = tuple(PendingCause)
@@ -111,7 +110,8 @@ def _block(waiting: PendingGroup, index: ClusterIndex, paint: Paint) -> Iterator
         yield f"  {line}\n"
     for fix in explanation.fixes[:1]:
         text = one_line(explanation.in_words(fix), 200)
-        yield f"  {paint('fix', GREEN)}: {text}  (then {plural(fix.nodes, 'node')} {admit(fix.nodes)} the pod)\n"
+        then = f"{plural(fix.nodes, 'node')} {agree(fix.nodes, 'admit')} the pod"
+        yield f"  {paint('fix', GREEN)}: {text}  (then {then})\n"
 
 
 def _owners(waiting: PendingGroup, index: ClusterIndex) -> str:

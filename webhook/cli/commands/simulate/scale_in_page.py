@@ -7,7 +7,7 @@ from webhook.cli.output.layout import wrapped
 from webhook.core.api.well_known import SCALE_IN_ANNOTATION
 from webhook.core.explain.explanation import Balance
 from webhook.core.pods_to_remove.scale_in import Distribution, ScaleIn
-from webhook.core.text import one_line, plural, together
+from webhook.core.text import agree, one_line, plural, together
 from webhook.core.what_if.scale_in import WorkloadScaleIn
 
 _MOST_DOMAINS = 6  # With more, a line has the extremes only.
@@ -79,5 +79,5 @@ def _consequences(bounds: ScaleIn, max_skew: int, removed: int) -> Iterator[str]
     elif bounds.repair > removed:
         yield f"scaling out by {plural(removed, 'pod')} does not repair the worst case, which needs {bounds.repair:,}"
     else:
-        repairs = f"repair{'s' * (bounds.repair == 1)} the worst case"
+        repairs = f"{agree(bounds.repair, 'repair')} the worst case"
         yield f"{plural(bounds.repair, 'new pod')} {repairs}, if each gets a node in the domain with the fewest pods"

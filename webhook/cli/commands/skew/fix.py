@@ -25,7 +25,7 @@ from webhook.core.pods_to_remove.disruption_budget import DisruptionBudget
 from webhook.core.pods_to_remove.eviction_search import Eviction, RepairPlan
 from webhook.core.pods_to_remove.rebalancing import repair_plan
 from webhook.core.scan.actual_skew import skews_of_templates
-from webhook.core.text import listed, object_title, one_line, plural, segment_of
+from webhook.core.text import agree, listed, object_title, one_line, plural, segment_of
 from webhook.snapshot.load import Item
 
 _BUDGET = decoder_of(DisruptionBudget)
@@ -134,7 +134,7 @@ def page(repairs: Sequence[Repair], where: str, options: str, *, color: bool) ->
         yield paint(f"no hard constraint above maxSkew in {where or 'any namespace'}", GREEN) + "\n"
     yield from _workloads(planned, options, paint)
     if soft:
-        above = f"{plural(soft, 'soft constraint')} {'is' if soft == 1 else 'are'} above maxSkew"
+        above = f"{plural(soft, 'soft constraint')} {agree(soft, 'are')} above maxSkew"
         yield "\n" * bool(planned)
         yield (
             paint(f"{above}: --fix repairs hard constraints only, because the scheduler may ignore others", YELLOW)

@@ -42,7 +42,7 @@ from webhook.core.groups.status.distribution import CapUsage, cap_usages, propos
 from webhook.core.groups.status.forms import DatedCondition, SpreadGroupStatus, Unguarded
 from webhook.core.groups.status.members import GroupMember, duplicate_shards, shards_in_cluster
 from webhook.core.placement.placement_verdict import PlacementVerdict
-from webhook.core.text import one_line, plural, together
+from webhook.core.text import agree, one_line, plural, together
 
 # Every user with permission to create a group triggers a plan. With more pods it would take minutes. Known groups are
 # smaller.
@@ -373,7 +373,7 @@ def _delivered(seen: ObservedGroup, planned: _Planned | None, stored: StoredPlan
         return _condition(DELIVERED, _NO, "FieldsDiffer", text)
     if unguarded:
         unlabelled = sum(group.shard_label not in pod.labels for pod in seen.pods)
-        text = f"{plural(unguarded, 'pod')} {'lacks' if unguarded == 1 else 'lack'} the fields of the plan"
+        text = f"{plural(unguarded, 'pod')} {agree(unguarded, 'lack')} the fields of the plan"
         text += f", {unlabelled} also the shard label {one_line(group.shard_label, 80)}" if unlabelled else ""
         return _condition(DELIVERED, _NO, "UnguardedPods", text)
     return _condition(DELIVERED, _YES, "Delivered", "all pods have the fields of the plan")

@@ -15,7 +15,7 @@ from webhook.core.groups.group import Group
 from webhook.core.groups.status.forms import Distribution, ProposedMove
 from webhook.core.index.label_column import Column
 from webhook.core.index.nodes import NodeView
-from webhook.core.text import one_line, plural
+from webhook.core.text import agree, one_line, plural
 
 _MOST_DOMAINS = 20  # The most domains listed in the status, the fullest first.
 _MOST_MOVES = 10  # The most moves listed in the status. Later moves depend on the first.
@@ -64,7 +64,7 @@ class CapUsage(Struct, frozen=True, kw_only=True):
         key = self.cap.topology_key
         suffix = f" of {compile_selector(self.cap.selector).text}" if self.cap.selector else ""
         if key == HOSTNAME:
-            nodes = f"{plural(len(self.above), 'node')} {'has' if len(self.above) == 1 else 'have'}"
+            nodes = f"{plural(len(self.above), 'node')} {agree(len(self.above), 'have')}"
             return f"{nodes} up to {plural(self.fullest, 'pod')}{suffix}, at most {self.most}"
         named = (f"{one_line(name, 63)} {plural(pods, 'pod')}" for name, pods in self.above.items())
         return f"{domain_noun(key)} {', '.join(named)}{suffix}, at most {self.most}"

@@ -27,7 +27,7 @@ from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, Rul
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.scheduler.plugins.node_selection import nodes_of_terms, settled_nodes
-from webhook.core.text import one_line, plural
+from webhook.core.text import agree, one_line, plural
 from webhook.core.workloads.kinds import DEPLOYMENT, native_version
 
 # Deployments as the project's own manifests and charts name them. A CronJob of its is not watched.
@@ -121,7 +121,7 @@ def _one_at_a_time(first: Placed, other: Placed, every: list[Placed], ground: Us
     )
     one, another = (ground.view.column(each.constraint.topology_key or "").present for each in (first, other))
     if lacking := ((one ^ another) & ground.open).bit_count():
-        lacks = "lacks" if lacking == 1 else "lack"
+        lacks = agree(lacking, "lack")
         detail += (
             f"; it also counts {plural(lacking, 'node')} that {lacks} one of the two labels, but kube-scheduler never"
             " uses such nodes, so the descheduler can evict pods in every run"
@@ -178,7 +178,7 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> Iterator[Fi
         asks, also = "asks for", ""
         if not constraint.hard:
             asks, also = "first wants", "at first treats ScheduleAnyway as DoNotSchedule, and "
-        said = f"{plural(asked, 'node')}, {there:,} exist{'s' if there == 1 else ''}"
+        said = f"{plural(asked, 'node')}, {there:,} {agree(there, 'exist')}"
         yield AUTOSCALER.finding(
             placed,
             "maxSkew",
@@ -220,7 +220,7 @@ def _avoided_nodes(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
             placed,
             "",
             Fix("add a toleration with effect: PreferNoSchedule"),
-            summary=f"{placed.name}: Karpenter skips {skipped:,} PreferNoSchedule node{'s' if skipped > 1 else ''}",
+            summary=f"{placed.name}: Karpenter skips {plural(skipped, 'PreferNoSchedule node')}",
             remedy="tolerate the taint",
             detail=f"Karpenter puts no pod on {plural(skipped, 'node')} with a PreferNoSchedule taint the pods do not"
             " tolerate, unless a NodePool has such a taint; with nodeTaintsPolicy: Honor it does not count these nodes;"
@@ -241,7 +241,7 @@ def _alternative_terms(placed: Placed, ground: UsableNodes) -> Iterator[Finding]
             remedy="use one term",
             detail="Karpenter uses only the first term of the required node affinity, for new nodes too, and tries the"
             f" next term if no node matches; {plural(later, 'node')} accepted by kube-scheduler"
-            f" match{'es' if later == 1 else ''} only a later term",
+            f" {agree(later, 'match')} only a later term",
         )
 
 
@@ -294,7 +294,7 @@ def _closed_domains(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
             summary=f"{placed.name}: Karpenter first wants nodes in {plural(closed, f'unusable {noun}')}",
             remedy="tolerate the taints",
             detail=f"Karpenter at first treats ScheduleAnyway as DoNotSchedule; {plural(closed, noun)} without"
-            f" a usable node hold{'s' if closed == 1 else ''} the minimum, so it adds a node there if its NodePools"
+            f" a usable node {agree(closed, 'hold')} the minimum, so it adds a node there if its NodePools"
             f" allow; kube-scheduler uses the other {noun}s",
         )
 
@@ -330,7 +330,7 @@ def _alone(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
             placed,
             "topologyKey",
             Fix("give all nodes the labels of all DoNotSchedule topologyKeys"),
-            summary=f"{placed.name}: Karpenter also counts {nodes} that lack{'s' if more == 1 else ''} another label",
+            summary=f"{placed.name}: Karpenter also counts {nodes} that {agree(more, 'lack')} another label",
             remedy="label them" if more > 1 else "label it",
             detail="kube-scheduler counts only nodes with the labels of all DoNotSchedule constraints; Karpenter"
             f" evaluates each constraint alone, and counts {plural(more, 'more usable node')}",

@@ -35,7 +35,7 @@ from webhook.core.rules.frame.usable_nodes import usable_nodes_of
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.problem import Problem, change_problem
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
-from webhook.core.text import plural, together
+from webhook.core.text import agree, plural, together
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import REVISION_LABELS, group_kind, traits
 from webhook.core.workloads.workload import Workload, compiled, namespace_of
@@ -159,7 +159,7 @@ def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner
         alike[0],
         "labelSelector",
         fix,
-        summary=f"{constraints} also count{'s' * (len(alike) == 1)} the pods of {together(names)} in the same file",
+        summary=f"{constraints} also {agree(len(alike), 'count')} the pods of {together(names)} in the same file",
         remedy=f"{remedy} unless they are one application" if is_one else remedy,
         detail=f"{cause}; {_effect_on_domains(alike)}",
     )
@@ -281,7 +281,7 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
         first,
         "labelSelector",
         fix,
-        summary=f"{names} also {'counts' if len(alike) == 1 else 'count'} {others_said}",
+        summary=f"{names} also {agree(len(alike), 'count')} {others_said}",
         remedy=f"{remedy} unless they are one application" if agreed else remedy,
         detail=f"this workload's own selector does not match {unmatched} of the counted pods{where}; {weight}",
         warns=bool(effect) or None,

@@ -44,7 +44,7 @@ from webhook.core.rules.frame.rule import (
 )
 from webhook.core.rules.frame.subject import Placed, Subject, noun_of
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
-from webhook.core.text import plural, quoted
+from webhook.core.text import agree, plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import JOB, REVISION_LABELS
 from webhook.core.workloads.workload import Template, Workload
@@ -202,14 +202,14 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
     def run(self) -> str:
         """The number of running pods, for a message. Empty without running pods."""
         many = self.running
-        return f" ({many} run{'s' if many == 1 else ''} already)" if many else ""
+        return f" ({many} {agree(many, 'run')} already)" if many else ""
 
     @property
     def stay(self) -> str:
         """The end of a message, about the assumption that no running pod moves. Empty without running pods."""
         if not self.running:
             return ""
-        return f"; this assumes that the {plural(self.running, 'running pod')} stay{'s' if self.running == 1 else ''}"
+        return f"; this assumes that the {plural(self.running, 'running pod')} {agree(self.running, 'stay')}"
 
     def targets(self, admitted: int) -> tuple[int, ...]:
         """The numbers of pods for a fix, best first: the autoscaler's maximum, then the replicas."""
@@ -323,7 +323,7 @@ def staying(case: TemplateUnderRule, capacity: ConstraintCapacity, domains: Coll
     if many == 1 and case.subject.policy.messages.name_domains(key):
         (number,) = domains
         return f"{word} {quoted(capacity.column.values[number], 40)} stays at {minimum}"
-    return f"{many} {word} {'stays' if many == 1 else 'stay'} at {minimum}"
+    return f"{many} {word} {agree(many, 'stay')} at {minimum}"
 
 
 def _unlike_the_scheduler(subject: Subject) -> Reason | None:
