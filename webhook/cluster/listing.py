@@ -20,9 +20,10 @@ from urllib.parse import quote, urlencode
 from msgspec import Raw, Struct
 
 from webhook.cluster.connection import ApiServer, Stream
+from webhook.cluster.discovery import read_plural
 from webhook.cluster.errors import ClusterError, RefusedError, TooLongError, status_text
 from webhook.cluster.resources import Resource, group_path
-from webhook.cluster.wire import RawPage, decoded, read_plural
+from webhook.cluster.wire import RawPage, decoded
 from webhook.core.api.types import TypeMeta
 from webhook.core.index.readers import Reader
 

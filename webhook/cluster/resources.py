@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from webhook.cluster.connection import ApiServer
+from webhook.cluster.discovery import read_group_versions, read_plurals
 from webhook.cluster.errors import RefusedError
-from webhook.cluster.wire import read_group_versions, read_plurals
 from webhook.core.api import spread_group
 from webhook.core.api.types import TypeMeta
 from webhook.core.index.readers import Reader, reader

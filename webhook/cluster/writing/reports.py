@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from webhook.cluster.connection import FIELD_MANAGER, ApiServer, JsonObject
+from webhook.cluster.discovery import read_plurals
 from webhook.cluster.errors import ClusterError, RefusedError
 from webhook.cluster.listing import list_labelled
 from webhook.cluster.resources import group_path
-from webhook.cluster.wire import read_plurals
 from webhook.core.api.well_known import APP_MANAGED_BY
 from webhook.core.decoders import decoder_of, read_nested
 
