@@ -51,7 +51,7 @@ class PolicyUpkeep:
         self.fault = "not checked yet"
 
     def turn(self) -> None:
-        """Write the policies that differ, if a check is due. Never raises."""
+        """Write changed policies, if a check is due. Never raises."""
         policy = self._policy()
         if policy == self._written and self._clock() < self._due:
             return

@@ -68,7 +68,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Due(Struct, frozen=True):
-    """A workload that waits for `ScaleInGuard.turn`. ``since`` is the time of its first scan in the queue."""
+    """A workload waiting for `ScaleInGuard.turn`. ``since`` is the time of its first scan in the queue."""
 
     raw: ObjectJson
     state: ScaleInState | None
@@ -148,7 +148,7 @@ class ScaleInGuard:
         return taken
 
     def keep(self, known: Collection[ObjectKey]) -> None:
-        """Forget workloads that are gone."""
+        """Forget deleted workloads."""
         self._due = {key: due for key, due in self._due.items() if key in known}
         self.states = {key: state for key, state in self.states.items() if key in known}
 

@@ -132,7 +132,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         self._runner.get_loop().call_later(_GOODBYE_SECONDS, self._end_idle)
 
     def _end_idle(self) -> None:
-        """End the connections that are still idle.
+        """End the idle connections.
 
         A client that ignores the end of TLS would delay the stop of the worker.
         """

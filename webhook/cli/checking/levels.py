@@ -18,7 +18,7 @@ from webhook.core.text import plural
 
 
 class Level(StrEnum):
-    """The severity of a finding, or ``audit`` for a finding that the webhook only records. Highest first."""
+    """The severity of a finding, or ``audit`` for a finding only recorded by the webhook. Highest first."""
 
     HIGH = Severity.HIGH.value
     MEDIUM = Severity.MEDIUM.value

@@ -31,7 +31,7 @@ _MAX_INPUT_BYTES = 2**30
 
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 PIPES = (STDIN_NAME, *_OPEN_FILES)
-"""How the names of files begin that are no files, but what another program prints."""
+"""Prefixes of file names for the output of another program."""
 _HIDDEN = f"skipped: hidden file or directory with {CONSTRAINTS}; pass its path to check it"
 _OF_GIT = frozenset({".git", ".hg", ".svn"})
 _MAX_HIDDEN_BYTES = 2**23  # `manifest` reads no larger YAML

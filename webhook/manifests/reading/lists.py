@@ -14,7 +14,7 @@ from webhook.manifests.reading.go_yaml import Json
 
 
 class Head(Struct, frozen=True, rename="camel"):
-    """The fields that decide how to read an object. They may have any type."""
+    """The decisive fields for reading an object. They may have any type."""
 
     api_version: Json = None
     kind: Json = None
