@@ -27,7 +27,6 @@ OURS = {
         "Cycle.result",
         "Cycle.verdict_of",
     },  # upstream never runs one plugin alone
-    "scheduler/plugins/neighbours.py": {"widened_terms"},  # what explain asks
     "scheduler/plugins/node_resources_fit.py": {"scarce_amounts"},  # how our index is asked
     "scheduler/plugins/node_selection.py": {"settled_nodes", "nodes_selected"},  # what rules and volumes ask
     "scheduler/not_evaluated.py": {"not_evaluated"},  # what is missing here

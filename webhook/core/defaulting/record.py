@@ -75,4 +75,5 @@ def annotation_patch(annotations: Mapping[str, str] | None, key: str, text: str)
 
 
 def add_operation(path: str, value: object) -> Operation:
+    """Build a JSON Patch operation with a new value (RFC 6902)."""
     return {"op": "add", "path": path, "value": value}

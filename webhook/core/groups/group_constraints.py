@@ -11,6 +11,7 @@ from webhook.core.groups.group import Group
 
 
 def group_constraint(group: Group, key: str, max_skew: int) -> SpreadConstraint:
+    """Build a hard constraint on all pods of the group."""
     return SpreadConstraint(
         max_skew=max_skew, topology_key=key, when_unsatisfiable=DO_NOT_SCHEDULE, label_selector=group.selector
     )

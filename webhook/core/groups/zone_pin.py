@@ -40,6 +40,7 @@ def pinned(affinity: Affinity, pin: NodeSelectorRequirement, *, instead: bool = 
 
 
 def sorted_values(requirement: NodeSelectorRequirement) -> NodeSelectorRequirement:
+    """Return the requirement with sorted values, to compare it with another."""
     return replace(requirement, values=tuple(sorted(requirement.values or ())) or None)
 
 

@@ -106,6 +106,7 @@ def invalid_spec_status(
 
 
 def unevaluated_status(why: str, generation: int, before: SpreadGroupStatus, now: str) -> SpreadGroupStatus:
+    """Return a status with every condition unknown for the reason ``why``."""
     types = PLANNED, FITS, CANNOT_GET_STUCK, CAPS_HELD, DELIVERED
     conditions = [_condition(kind, _UNKNOWN, "NotEvaluated", f"not evaluated: {why}") for kind in types]
     return SpreadGroupStatus(

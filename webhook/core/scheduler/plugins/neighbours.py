@@ -123,6 +123,8 @@ def widened_terms(pod: Pod, version: KubernetesVersion) -> Iterator[str]:
 
     Only required terms are examined. The result is a path such as ``podAffinity[0]`` for each term. A list with an
     invalid term is skipped.
+
+    Source: plugin.go ``mergeAffinityTermNamespacesIfNotEmpty``, from 1.34 to 1.36.
     """
     spec = pod.pod_spec
     for name, side in (("podAffinity", spec.pod_affinity), ("podAntiAffinity", spec.pod_anti_affinity)):

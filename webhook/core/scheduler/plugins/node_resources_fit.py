@@ -1,6 +1,6 @@
 """The NodeResourcesFit plugin: rejects nodes with too few free resources.
 
-`core.scheduler.problem.NOT_EVALUATED` lists differences from kube-scheduler.
+`core.scheduler.not_evaluated` lists differences from kube-scheduler.
 
 Source: kube-scheduler framework/plugins/noderesources/fit.go.
 """
