@@ -24,7 +24,6 @@ from webhook.core.apiserver.validation import (
 from webhook.core.scheduler.args import ArgsError, decode_args, validate_args
 
 POD = msgspec.json.Decoder(PodTemplate)
-QUANTITY = r"[+-]?[0-9]{0,25}\.?[0-9]{0,25}[eEinumkKMGTP]?i?[+-]?[0-9]{0,3}"
 PATH = "spec.topologySpreadConstraints"
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -53,7 +53,6 @@ def spec(**fields):
 
 
 TEMPLATE, BAD = (stateful_set(each)["spec"]["template"] for each in (RIGHT, WRONG))
-RULED = "zone[0] counts no pod"
 
 
 @pytest.mark.parametrize(

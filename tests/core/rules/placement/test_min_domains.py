@@ -15,7 +15,6 @@ from webhook.core.scheduler.profile import SchedulerProfile
 
 RULE = "min-domains-unreachable"
 ZONE = "topology.kubernetes.io/zone"
-NO_PORTS = SchedulerProfile(name="default-scheduler", disabled_filters=("NodePorts",))
 CAPPED = ["audit at most 2 of 3 fit: minDomains 3, but 2 eligible zones, with at most 1 pod each; use minDomains: 2"]
 
 
