@@ -64,6 +64,7 @@ def schedulers(count):
     return {"schedulerNames": [f"{n:060}" for n in range(count)]} | with_defaults()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "most", "field", "expression", "chars"),
     [
