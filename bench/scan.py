@@ -24,7 +24,7 @@ from webhook.core.policy.policy import Policy
 from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.scan_context import scan_context
 from webhook.core.scan.workload_scan import scan_workload
-from webhook.report.documents import ReportApi, digest, report
+from webhook.report.documents import ReportApi, content_hash, report
 from webhook.report.scanned import notices, report_content
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -59,7 +59,7 @@ def main():
             wanted = report_content(each)
             if wanted is not None:
                 document = report(wanted, ReportApi.OPEN_REPORTS, 1)
-                digest(document)
+                content_hash(document)
                 sizes.append(len(msgspec.json.encode(document)))
             [*notices(each, NOW)]
         found += slice_

@@ -1,8 +1,10 @@
 """The benchmarks still run against the code that they measure; what they print is for people."""
 
+import importlib
 import json
 import os
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,10 +16,16 @@ from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.admission_plugins import as_created
 
+MODULES = sorted(f"bench.{path.stem}" for path in Path(growth.__file__).parent.glob("[a-z]*.py"))
 ZONE = "topology.kubernetes.io/zone"
 counts_bytecodes = pytest.mark.skipif(
     "COVER_CORE" in os.environ, reason="probes are bytecodes; make test-all asks again"
 )
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_benchmark_finds_the_code_that_it_measures(name):
+    assert importlib.import_module(name).__doc__
 
 
 def cluster(folder):
