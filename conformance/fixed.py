@@ -16,13 +16,12 @@ from collections import Counter
 
 import msgspec
 
-from webhook.core.scheduler.problem import CAPACITY_FILTERS
 from webhook.conformance.validate_cases import members
 from webhook.conformance.verdict_cases import read_scenario
 from webhook.core.index import node_sets
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
-from webhook.core.scheduler.problem import take
+from webhook.core.scheduler.problem import CAPACITY_FILTERS, take
 
 MISSPELT = {"topology.kubernetes.io/zone": "topology.kubernetes.io/zoen", "kubernetes.io/hostname": "kubernetes.io/host"}
 ROOM = {"cpu": "1000", "memory": "100Ti", "ephemeral-storage": "100Ti", "hugepages-2Mi": "1Ti", "pods": "10000"}

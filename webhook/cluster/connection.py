@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -39,7 +40,7 @@ _LINE_BYTES = 16 * 1024 * 1024
 _PAGE_BYTES = 32 * 1024 * 1024
 # An error is a Status of some hundred bytes, or a proxy's page.
 _STATUS_BYTES = 64 * 1024
-_FINE = (200, 201, 202)
+_FINE = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
 _BROKEN_OFF = "the connection ended in the middle of the API server's response"
 
 
@@ -156,7 +157,7 @@ class ApiServer:
     def open(self, path: str, *, silence_seconds: float = _SECONDS) -> Iterator[Stream]:
         """Request a list or a watch, to be read within a ``with`` block. Raises RefusedError."""
         with self._exchange("GET", path, None, {}, silence_seconds) as response:
-            if response.status != 200:
+            if response.status != HTTPStatus.OK:
                 raise _refused(response)
             yield Stream(response)
 

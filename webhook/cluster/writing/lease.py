@@ -117,7 +117,7 @@ class Elector:
             "leaseTransitions": held.get("leaseTransitions", 0) + (not mine),
         }
         status = self._write(lease, wanted)
-        if status == 200:
+        if status == HTTPStatus.OK:
             self._observed, self._observed_at, self.holder = wanted, now, self._identity
             # Counted from before the request: other replicas count from its arrival or later.
             self._renewed_at, self.fault = now, ""
@@ -126,7 +126,7 @@ class Elector:
 
     def _read(self) -> JsonObject:
         answer = self._server.send("GET", self._path)
-        if answer.status != 200:
+        if answer.status != HTTPStatus.OK:
             raise ClusterError(f"{self._title}: {answer.status} {answer.content.get('message', '')}")
         return answer.content
 

@@ -143,7 +143,7 @@ def configurations(url: str, ca: bytes, defaults: Defaults, *, groups: bool = Fa
 def has_groups(server: ApiServer) -> bool:
     """Whether the API server has SpreadGroups."""
     answer = server.send("GET", group_path(API_VERSION))
-    served = answer.content.get("resources") or () if answer.status == 200 else ()
+    served = answer.content.get("resources") or () if answer.status == HTTPStatus.OK else ()
     return any(resource.get("name") == RESOURCE for resource in served)
 
 
@@ -168,12 +168,12 @@ def register(server: ApiServer, configurations: Sequence[JsonObject], *, rehears
         path = _path(configuration["kind"])
         existing = server.send("GET", path)
         # Server-side apply would overwrite any object of this name.
-        if existing.status == 200 and not _is_ours(existing.content):
+        if existing.status == HTTPStatus.OK and not _is_ours(existing.content):
             raise ClusterError(
                 f"{configuration['kind']} {REGISTRATION_NAME} exists, but evenspread did not create it; delete it first"
             )
         answer = server.apply(path, configuration, rehearsed=rehearsed)
-        if answer.status not in {200, 201}:
+        if answer.status not in {HTTPStatus.OK, HTTPStatus.CREATED}:
             raise ClusterError(_refused(configuration, answer))
 
 
@@ -187,7 +187,7 @@ def unregister(server: ApiServer, configurations: Sequence[JsonObject]) -> None:
     for configuration in configurations:
         path = _path(configuration["kind"])
         answer = server.send("GET", path)
-        if answer.status == 200:
+        if answer.status == HTTPStatus.OK:
             if not _is_ours(answer.content):
                 continue
             answer = server.send("DELETE", path)
