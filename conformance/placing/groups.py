@@ -84,7 +84,7 @@ def planned(shape):
     decoded = [as_created(msgspec.convert(each, Pod), RELEASE) for each in made]
     of = [Shard(name=f"redis-{number}", value=str(number), pod=each) for number, each in enumerate(decoded)]
     within = Context(policy=Policy(), version=RELEASE, index=index_of(cluster))
-    found = derive_plan(PlanInput(group=group, shards=tuple(of), within=within)).plan
+    found = derive_plan(PlanInput(group=group, shards=tuple(of), context=within)).plan
     if found is None or found.verdict is not PlacementVerdict.FITS:
         return None
     ordinals = []

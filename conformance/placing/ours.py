@@ -116,7 +116,7 @@ def simulated(world):
         known = ClusterSource(index=read.index, version=read.version, source="world", kept=read.kept)
         within = Context(policy=Policy(), version=read.version or RECORDED, index=read.index, now="2026-11-24", namespace="shop")
         found, _ = targets(of, known, within, WhatIf(), replicas=None, everywhere=False)
-    run = Run(index=known.index, targets=found, within=within, effort=Effort(states=STATES), rollout="rolls" in world)
+    run = Run(index=known.index, targets=found, context=within, effort=Effort(states=STATES), rollout="rolls" in world)
     # Only the verdict: `answers` would also search for explanations and suggestions.
     ((_, moment),) = run._moments(WhatIf())
     joint = run._played(moment.workloads)

@@ -63,7 +63,7 @@ def run(name: str, shards: int, nodes: int, *, derived: bool, large: str = "8") 
     )
     of = [Shard(name=f"r{number}", value=str(number), pod=pod(name, number)) for number in range(shards)]
     within = Context(policy=Policy(), version=RECORDED, index=index)
-    inputs = PlanInput(group=group, shards=tuple(of), within=within)
+    inputs = PlanInput(group=group, shards=tuple(of), context=within)
     found = derive_plan(inputs)
     fields = found.plan.fields if derived else {each.name: naive_fields(group, each) for each in of}
     game = game_of(pod_batches(inputs, fields, found.capacity), index)

@@ -72,17 +72,17 @@ def _groups(
     if RESOURCE in index.lacking and not index.namespaces.all_groups():
         return None
     groups = every_group(_selected_pods(read, index), index)
-    within = Context(policy=policy, version=index.version, index=index, now=moment)
-    return tuple(GroupWithStatus(observed.group, _status(observed, within)) for observed in groups)
+    context = Context(policy=policy, version=index.version, index=index, now=moment)
+    return tuple(GroupWithStatus(observed.group, _status(observed, context)) for observed in groups)
 
 
-def _status(observed: GroupInput, within: Context) -> SpreadGroupStatus:
+def _status(observed: GroupInput, context: Context) -> SpreadGroupStatus:
     group, before = observed.group, read_status(to_builtins(observed.group.status))
     try:
-        return group_status(group, observed.older, observed.pods, before, within)
+        return group_status(group, observed.older, observed.pods, before, context)
     except Exception as error:  # noqa: BLE001 a bug on one group must not hide the others
         text = f"failed because of a bug: {type(error).__name__}"
-        return unevaluated_status(text, group.generation, before, within.now)
+        return unevaluated_status(text, group.generation, before, context.now)
 
 
 def _selected_pods(read: Sequence[File | InputFault], index: ReadOnlyIndex) -> Iterator[Pod]:

@@ -200,8 +200,8 @@ class GroupReconciler:
             if group is not None and pods is not None and _by_node(pods, feed.index) != _counted(group, feed.index):
                 # The listed pods and the watched pods are from different moments, so the group is due again soon.
                 self._last_checks[_name(spread_group)] = _LastCheck(self._clock(), spread_group.generation)
-            within = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, now=now)
-            evaluate = partial(self._evaluate, spread_group, older, pods, before, within)
+            context = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, now=now)
+            evaluate = partial(self._evaluate, spread_group, older, pods, before, context)
             return call_within(_CPU_SECONDS, evaluate)
 
     def _write(self, spread_group: SpreadGroup, status: SpreadGroupStatus) -> None:

@@ -180,16 +180,16 @@ class ScaleInGuard:
             self._failures, self.fault = 0, ""
             self._allowance.forget_idle()
 
-    def _reconcile(self, key: ObjectKey, due: _Due, within: Context, feed: Feed) -> bool:
+    def _reconcile(self, key: ObjectKey, due: _Due, context: Context, feed: Feed) -> bool:
         """Bring the costs of a workload up to date. Returns False to try again later. Raises ClusterError."""
         try:
             with feed.lock:
-                task = _task(due.raw, within)
+                task = _task(due.raw, context)
             if task is None:
                 return True
             state = due.state
             if state is not None and state.guard is GuardState.REQUESTED:
-                return self._guard(key, task, state, within, feed)
+                return self._guard(key, task, state, context, feed)
             return self._clear(self._costed_of(task))
         except ClusterError:
             self._note_failure(key, due.state)
@@ -200,7 +200,7 @@ class ScaleInGuard:
             self._note_failure(key, due.state)
             return True
 
-    def _guard(self, key: ObjectKey, task: _Task, unguarded: ScaleInState, within: Context, feed: Feed) -> bool:
+    def _guard(self, key: ObjectKey, task: _Task, unguarded: ScaleInState, context: Context, feed: Feed) -> bool:
         with feed.lock:
             number = sum(feed.index.pods.count(task.source.namespace, task.own).values())
         if number > _MOST_PODS:
@@ -215,7 +215,7 @@ class ScaleInGuard:
             return True  # each event of its pods makes it due again
         running = [pod.active for pod in active if pod.active is not None]
         with feed.lock:
-            balances = balances_of(Cycle(next_pod_of(task.source, within).problem), soft_defaults=True)
+            balances = balances_of(Cycle(next_pod_of(task.source, context).problem), soft_defaults=True)
             limits = spread_limits(balances, running, feed.index.nodes.view().slots)
         if limits is None:
             return False  # The list and the watch are from different moments.
@@ -344,9 +344,9 @@ def _plan(running: Iterable[RunningPod], limits: Sequence[SpreadLimit]) -> Remov
         return None
 
 
-def _task(raw: ObjectJson, within: Context) -> _Task | None:
+def _task(raw: ObjectJson, context: Context) -> _Task | None:
     """Read a scanned workload. None if its pods are unknown."""
-    sources = [*sources_in_cluster(stated_type(raw), Raw(raw), within)]
+    sources = [*sources_in_cluster(stated_type(raw), Raw(raw), context)]
     if len(sources) != 1:
         return None
     (source,) = sources

@@ -67,6 +67,6 @@ class Context(Struct, frozen=True, kw_only=True):
         return replace(self, index=index)
 
 
-def problem_of(pod: Pod, within: Context) -> Problem:
+def problem_of(pod: Pod, context: Context) -> Problem:
     """Return the pod's scheduling problem in the context's cluster, with the profile of the pod's scheduler."""
-    return take(within.cluster, pod, profile=profile_for(within.policy, pod.pod_spec.scheduler_name))
+    return take(context.cluster, pod, profile=profile_for(context.policy, pod.pod_spec.scheduler_name))

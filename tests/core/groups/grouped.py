@@ -57,7 +57,7 @@ def zones(*nodes):
 
 def planned_for(group, shards, index, policy=None, *, searches=True):
     within = Context(policy=policy or Policy(), version=RECORDED, index=index)
-    return PlanInput(group=group, shards=tuple(shards), within=within, searches=searches)
+    return PlanInput(group=group, shards=tuple(shards), context=within, searches=searches)
 
 
 def derive(group, shards, index, policy=None, **more):

@@ -44,7 +44,7 @@ def stand(state, *constraints, injected=False, services=()):
         pod=incoming,
         injected=Injection(constraints=(), record=InjectionRecord(revision="x")) if injected else None,
         unknown=(),
-        within=Context(policy=Policy(), version=RECORDED, index=index),
+        context=Context(policy=Policy(), version=RECORDED, index=index),
     )
     found = actual_skews(next_pod, selector_from_labels({"app": "web"}))
     return [(each.name, each.skew, each.above, str(each.origin)) for each in found]

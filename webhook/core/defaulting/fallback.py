@@ -55,7 +55,7 @@ def may_fall_back(pod: PodTemplate, policy: Policy) -> bool:
     return skip_reason(pod, policy) is None and not pod.pod_spec.scheduling_gates
 
 
-def fall_back(pod: PodTemplate, namespace: str, within: Context, injected: Injection | None = None) -> Fallback | None:
+def fall_back(pod: PodTemplate, namespace: str, context: Context, injected: Injection | None = None) -> Fallback | None:
     """Soften as few hard constraints as possible, until some node admits the pod.
 
     None if the pod fits, if no softening helps, or if new nodes or preemption can make room. ``pod`` is the pod in the
@@ -63,13 +63,13 @@ def fall_back(pod: PodTemplate, namespace: str, within: Context, injected: Injec
     """
     constraints = pod.pod_spec.constraints if injected is None else injected.constraints
     hard = [place for place, each in enumerate(constraints) if each.hard]
-    if not hard or can_add_nodes(within.policy, within.cluster.nodes.view()):
+    if not hard or can_add_nodes(context.policy, context.cluster.nodes.view()):
         return None
 
     def problem_with(those: tuple[SpreadConstraint, ...]) -> Problem:
         spec = replace(pod.pod_spec, topology_spread_constraints=those)
         made = Pod(metadata=replace(pod.meta, namespace=namespace), spec=spec)
-        return problem_of(as_created(made, within.version), within)
+        return problem_of(as_created(made, context.version), context)
 
     problem = problem_with(constraints)
     if decide(problem).feasible or (may_preempt(problem.pod) and decide(without_limits(problem)).feasible):
@@ -79,7 +79,7 @@ def fall_back(pod: PodTemplate, namespace: str, within: Context, injected: Injec
         changes = tuple(chain.from_iterable(_softened(constraints, place) for place in chosen))
         left = with_changes(constraints, changes)
         if decide(problem_with(left)).feasible:
-            return _patched(pod, within, changes, left, constraints, injected)
+            return _patched(pod, context, changes, left, constraints, injected)
     return None
 
 
@@ -93,7 +93,7 @@ def _softened(constraints: Sequence[SpreadConstraint], place: int) -> Changes:
 
 def _patched(  # noqa: PLR0913, PLR0917 each is a fact of its own
     pod: PodTemplate,
-    within: Context,
+    context: Context,
     changes: Changes,
     left: tuple[SpreadConstraint, ...],
     constraints: Sequence[SpreadConstraint],
@@ -105,7 +105,7 @@ def _patched(  # noqa: PLR0913, PLR0917 each is a fact of its own
 
     Args:
         pod: The pod before the changes.
-        within: The policy and the cluster.
+        context: The policy and the cluster.
         changes: The changes of the constraints.
         left: The constraints after the changes.
         constraints: The constraints before the changes.
@@ -121,14 +121,14 @@ def _patched(  # noqa: PLR0913, PLR0917 each is a fact of its own
         annotations = {}  # the patch of the injection adds them
     noted = annotation_patch(annotations, FALLBACK_ANNOTATION, msgspec.json.encode(record).decode())
     # kube-apiserver must not reject the pod for a change by evenspread.
-    if noted is None or validate_constraints(left, pod.labels, "", within.version):
+    if noted is None or validate_constraints(left, pod.labels, "", context.version):
         return None
     # Last index first, so that a removal does not shift the indices of later operations.
     operations = tuple(map(_operation, sorted(changes, key=lambda each: -each.index)))
     return Fallback(
         constraints=left,
         record=record,
-        patch=(*operations, noted) if within.policy.defaults.injects else (),
+        patch=(*operations, noted) if context.policy.defaults.injects else (),
     )
 
 

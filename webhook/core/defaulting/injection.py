@@ -94,29 +94,29 @@ class Injection(Struct, frozen=True, kw_only=True):
     patch: tuple[Operation, ...] = ()
 
 
-def inject(pod: PodTemplate, namespace: str, within: Context, *, waited: bool = False) -> Injection | Skip | Awaited:
+def inject(pod: PodTemplate, namespace: str, context: Context, *, waited: bool = False) -> Injection | Skip | Awaited:
     """Choose the constraints for a new pod.
 
     Args:
         pod: The pod as sent, before the API server merges matchLabelKeys.
         namespace: The namespace of the request.
-        within: Policy and cluster.
+        context: Policy and cluster.
         waited: Never return ``Awaited``. An unknown owner is then a ``Skip``, and an unknown namespace has only the
             label with its name. If false, ``Awaited`` is returned only in modes that patch the pod, not in mode
             ``observe``.
 
     Source: podtopologyspread/common.go ``buildDefaultConstraints``.
     """
-    waited = waited or not within.policy.defaults.injects
-    result = _decide(pod, namespace, within, waited=waited)
+    waited = waited or not context.policy.defaults.injects
+    result = _decide(pod, namespace, context, waited=waited)
     # The API server must not reject the pod for evenspread's constraints. Defaults are also validated in the policy.
-    if isinstance(result, Injection) and validate_constraints(result.constraints, pod.labels, "", within.version):
+    if isinstance(result, Injection) and validate_constraints(result.constraints, pod.labels, "", context.version):
         return Skip(SkipReason.REFUSED)
     return result
 
 
-def _decide(pod: PodTemplate, namespace: str, within: Context, *, waited: bool) -> Injection | Skip | Awaited:
-    policy, index, own = within.policy, within.index, pod.pod_spec.constraints
+def _decide(pod: PodTemplate, namespace: str, context: Context, *, waited: bool) -> Injection | Skip | Awaited:
+    policy, index, own = context.policy, context.index, pod.pod_spec.constraints
     fills = policy.defaults.fill_null_selector and any(map(_fillable, own))
     excluded = skip_reason(pod, policy, own=bool(own) and not fills)
     if excluded is not None or index is None:

@@ -46,7 +46,7 @@ def derive_plan(inputs: PlanInput) -> PlanResult:
     """Derive the plan of a group.
 
     Example:
-        ``derive_plan(PlanInput(group=group, shards=shards, within=context)).plan.fields["redis-0"]`` are the fields of
+        ``derive_plan(PlanInput(group=group, shards=shards, context=context)).plan.fields["redis-0"]`` are the fields of
         the workload ``redis-0``, if ``.fits`` is true.
     """
     inputs = _without_pins(inputs)

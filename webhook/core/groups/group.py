@@ -168,21 +168,21 @@ class PlanInput(Struct, frozen=True, kw_only=True):
 
     Attributes:
         shards: All planned shards, at least one. The expected shards come first.
-        within: The policy, and the cluster without the group's pods.
+        context: The policy, and the cluster without the group's pods.
         running: The number of the group's pods with a node.
         searches: Whether to search all orders of small groups without another proof. This can take minutes.
     """
 
     group: Group
     shards: tuple[Shard, ...]
-    within: Context
+    context: Context
     running: int = 0
     searches: bool = True
 
     @property
     def index(self) -> ReadOnlyIndex:
         """The cluster without the group's pods."""
-        return self.within.cluster
+        return self.context.cluster
 
     @property
     def expected(self) -> tuple[Shard, ...]:

@@ -149,7 +149,7 @@ def pod_batches(inputs: PlanInput, fields: Mapping[str, Fields], capacity: Group
     group = inputs.group
     batches = [
         PodBatch(
-            problem=problem_of(with_fields(shard.pod, fields[shard.name]), inputs.within),
+            problem=problem_of(with_fields(shard.pod, fields[shard.name]), inputs.context),
             pods=group.pods_per_shard,
             in_turn=shard.in_turn,
         )
@@ -191,7 +191,7 @@ def _candidates(inputs: PlanInput, capacity: GroupCapacity) -> Iterator[_Candida
     for bare in filter(None, kept):
         candidate = _labelled(group, bare, capacity)
         fields = (shard_fields(group, shard, candidate.constraints) for shard in shards)
-        defaulted = _are_defaulted(shards, fields, inputs.within.policy)
+        defaulted = _are_defaulted(shards, fields, inputs.context.policy)
         yield replace(candidate, constraints=(_no_cap(group, shards),)) if defaulted else candidate
 
 
@@ -366,7 +366,7 @@ def _judged(inputs: PlanInput, candidate: _Candidate, capacity: GroupCapacity) -
         shard.name: shard_fields(group, shard, candidate.constraints, zones)
         for shard, zones in zip(shards, pins, strict=True)
     }
-    defaulted = _are_defaulted(shards, fields.values(), inputs.within.policy)
+    defaulted = _are_defaulted(shards, fields.values(), inputs.context.policy)
     plan = GroupPlan(
         group=group,
         shards=shards,

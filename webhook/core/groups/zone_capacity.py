@@ -96,7 +96,7 @@ def _zones(group: Group, index: ReadOnlyIndex) -> Mapping[str, int]:
 def _room(inputs: PlanInput, constraints: Sequence[SpreadConstraint], pods: int, nodes: int) -> int:
     """Return how many of ``pods`` equal pods of the first shard find a place on ``nodes``, in every order."""
     pod = inputs.shards[0].pod
-    profile = profile_for(inputs.within.policy, pod.pod_spec.scheduler_name)
+    profile = profile_for(inputs.context.policy, pod.pod_spec.scheduler_name)
     if profile is not None:
         # Defaults only apply to pods without constraints. Where they would reject nodes, a plan has a constraint.
         profile = replace(profile, defaulting_type="List", default_constraints=())

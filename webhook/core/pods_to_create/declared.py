@@ -20,12 +20,12 @@ from webhook.core.workloads.kinds import DAEMON_SET, POD, REPLICATION_CONTROLLER
 from webhook.core.workloads.workload import Workload
 
 
-def declarable_constraints(workload: Workload, namespace: str, within: Context) -> tuple[SpreadConstraint, ...] | Skip:
+def declarable_constraints(workload: Workload, namespace: str, context: Context) -> tuple[SpreadConstraint, ...] | Skip:
     """Return the constraints to declare in the workload's template, or why there are none.
 
     ``namespace`` must not be empty.
     """
-    policy, index = within.policy, within.cluster
+    policy, index = context.policy, context.cluster
     reason = _why_excluded(workload, policy) or (SkipReason.SERVICES_UNKNOWN if index.lacks("services") else None)
     if reason is not None:
         return Skip(reason)
@@ -37,7 +37,7 @@ def declarable_constraints(workload: Workload, namespace: str, within: Context) 
     declared = {*template.template.labels, revision}
     labels = {key: value for key, value in made.template.labels.items() if key in declared}
     pod = replace(made.template, metadata=replace(made.template.meta, labels=labels))
-    result = inject(pod, namespace, within.with_index(with_owners(index, made.owners)), waited=True)
+    result = inject(pod, namespace, context.with_index(with_owners(index, made.owners)), waited=True)
     if not isinstance(result, Injection):
         return result if isinstance(result, Skip) else Skip(SkipReason.OWNER_UNKNOWN)
     if index.lacks("nodes") and _counts_domains(result.record.override, policy):

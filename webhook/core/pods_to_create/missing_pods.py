@@ -59,53 +59,53 @@ class MissingPods(Struct, frozen=True, kw_only=True):
         return simulate_batches(self.batches, self.index, effort, self.rollout)
 
 
-def missing_pods(source: PodSource, replicas: int, within: Context, following: NextPod | None = None) -> MissingPods:
+def missing_pods(source: PodSource, replicas: int, context: Context, following: NextPod | None = None) -> MissingPods:
     """Find the missing pods of a workload.
 
     Args:
         source: The template.
         replicas: The desired number of pods.
-        within: The policy and the cluster.
+        context: The policy and the cluster.
         following: The source's next pod, if already known.
 
     Example:
         ``missing_pods(source, 6, context).simulate(Effort())`` simulates the pods missing to 6 replicas.
     """
     if source.workload.traits.ordered:
-        within = _terminated(source, within)
-        return _ordinals(source, next_pod_of(source, within).pod, replicas, within)
-    pod = (following or next_pod_of(source, within)).pod
-    index, own = within.cluster, source.own
+        context = _terminated(source, context)
+        return _ordinals(source, next_pod_of(source, context).pod, replicas, context)
+    pod = (following or next_pod_of(source, context)).pod
+    index, own = context.cluster, source.own
     staying = sum(index.pods.count(source.namespace, own).values()) if own is not None else 0
-    batch = PodBatch(problem=problem_of(pod, within), pods=max(0, replicas - staying))
+    batch = PodBatch(problem=problem_of(pod, context), pods=max(0, replicas - staying))
     return MissingPods(index=index, batches=(batch,) if batch.pods else (), staying=staying)
 
 
-def all_pods_recreated(source: PodSource, replicas: int, within: Context) -> MissingPods:
+def all_pods_recreated(source: PodSource, replicas: int, context: Context) -> MissingPods:
     """Return all pods of the workload, in a cluster without its running pods.
 
     Empty for a StatefulSet, because its new pods have the names of the running pods. Also empty if the workload's pods
     cannot be identified.
     """
-    index, own = within.cluster, source.own
+    index, own = context.cluster, source.own
     if own is None or source.workload.traits.ordered:
         return MissingPods(index=index)
-    below = without_pods(index, next_pod_of(source, within).pod, own, index.pods.count(source.namespace, own))
-    return missing_pods(source, replicas, within.with_index(below))
+    below = without_pods(index, next_pod_of(source, context).pod, own, index.pods.count(source.namespace, own))
+    return missing_pods(source, replicas, context.with_index(below))
 
 
-def rollout_pods(source: PodSource, replicas: int, within: Context) -> MissingPods:
+def rollout_pods(source: PodSource, replicas: int, context: Context) -> MissingPods:
     """Find the pods of a rollout: all new pods, while the running pods of an earlier revision are deleted.
 
     A StatefulSet replaces pods under their names, from the highest ordinal down to the partition. Recreate deletes all
     pods first.
     Source: deployment/rolling.go ``rolloutRolling``; deployment/recreate.go ``rolloutRecreate``.
     """
-    workload, own, index = source.workload, source.own, within.cluster
+    workload, own, index = source.workload, source.own, context.cluster
     if own is None:
         return MissingPods(index=index, unknown="which pods belong to the workload")
     if workload.traits.ordered:
-        return _rollout_of_ordinals(source, own, replicas, _terminated(source, within))
+        return _rollout_of_ordinals(source, own, replicas, _terminated(source, context))
     if not workload.traits.surges:
         kept = "its controller does not replace running pods"
         return MissingPods(index=index, unknown=kept if workload.built_in else _UNKNOWN_STEPS)
@@ -114,9 +114,9 @@ def rollout_pods(source: PodSource, replicas: int, within: Context) -> MissingPo
         if any(lost >> slot & 1 for slot in index.pods.count(source.namespace, own, terminating=True)):
             unknown = "when its pods on unreachable nodes end, because Recreate waits for them"
             return MissingPods(index=index, unknown=unknown)
-    new, old = _revisions(source, within)
+    new, old = _revisions(source, context)
     running = index.pods.count(source.namespace, own)
-    below = within.with_index(without_pods(index, new, own, running))
+    below = context.with_index(without_pods(index, new, own, running))
     batches = (
         PodBatch(problem=problem_of(old, below), pods=0, leaving={} if workload.recreates else running),
         PodBatch(problem=problem_of(new, below), pods=replicas),
@@ -131,17 +131,17 @@ def rollout_pods(source: PodSource, replicas: int, within: Context) -> MissingPo
     return MissingPods(index=below.cluster, batches=batches, rollout=allowed)
 
 
-def _revisions(source: PodSource, within: Context) -> tuple[Pod, Pod]:
+def _revisions(source: PodSource, context: Context) -> tuple[Pod, Pod]:
     """Return a pod of the new revision and a pod of the running revision."""
-    new = next_pod_of(replace(source, applied=False), within).pod
+    new = next_pod_of(replace(source, applied=False), context).pod
     return new, replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
 
 
-def _terminated(source: PodSource, within: Context) -> Context:
+def _terminated(source: PodSource, context: Context) -> Context:
     """Remove a StatefulSet's terminating pods, since its controller creates others only after they are gone."""
     if not source.workload.traits.ordered or source.own is None:
-        return within
-    return within.with_index(terminated(within.cluster, source.namespace, source.own))
+        return context
+    return context.with_index(terminated(context.cluster, source.namespace, source.own))
 
 
 def _known_ordinals(source: PodSource, replicas: int, index: ReadOnlyIndex) -> Ordinals | None:
@@ -161,15 +161,15 @@ def _names(source: PodSource, pods: Sequence[Ordinal]) -> tuple[str, ...]:
     return tuple(f"{source.workload.meta.name}-{pod.number}" for pod in pods)
 
 
-def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> MissingPods:
-    index, in_turn = within.cluster, not source.workload.parallel
+def _ordinals(source: PodSource, pod: Pod, replicas: int, context: Context) -> MissingPods:
+    index, in_turn = context.cluster, not source.workload.parallel
     known = _known_ordinals(source, replicas, index)
     if known is None:
         return MissingPods(index=index, unknown=_too_many(replicas))
     missing = [pod for pod in known.pods if not pod.runs]
     if unknown := _unknown_volumes(missing):
         return MissingPods(index=index, unknown=unknown)
-    problem, groups = problem_of(pod, within), _equal_pods(missing, in_turn=in_turn)
+    problem, groups = problem_of(pod, context), _equal_pods(missing, in_turn=in_turn)
     batches = tuple(
         PodBatch(
             problem=problem,
@@ -218,9 +218,9 @@ class _NewPod(Struct, frozen=True):
         return self.ordinal.nodes, self.of_old
 
 
-def _rollout_of_ordinals(source: PodSource, own: Selector, replicas: int, within: Context) -> MissingPods:
+def _rollout_of_ordinals(source: PodSource, own: Selector, replicas: int, context: Context) -> MissingPods:
     """Source: statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``."""
-    index = within.cluster
+    index = context.cluster
     if unknown := _unknown_steps(source, own, index):
         return MissingPods(index=index, unknown=unknown)
     known = _known_ordinals(source, replicas, index)
@@ -232,9 +232,9 @@ def _rollout_of_ordinals(source: PodSource, own: Selector, replicas: int, within
     groups = dict[tuple[int | None, bool], list[Ordinal]]()
     for pod in turns:
         groups.setdefault(pod.batch, []).append(pod.ordinal)
-    new, old = _revisions(source, within)
+    new, old = _revisions(source, context)
     below = _with_only(kept, old, without_pods(index, new, own, index.pods.count(source.namespace, own)))
-    new_problem, old_problem = (problem_of(pod, within.with_index(below)) for pod in (new, old))
+    new_problem, old_problem = (problem_of(pod, context.with_index(below)) for pod in (new, old))
     leaving = Counter(pod.slot for pod in turns if pod.slot is not None)
     limits = {slot: pods + leaving[slot] for slot, pods in known.limits.items()}
     number = {key: place for place, key in enumerate(groups, 1)}
@@ -247,7 +247,7 @@ def _rollout_of_ordinals(source: PodSource, own: Selector, replicas: int, within
         batches=(PodBatch(problem=old_problem, pods=0, leaving=leaving), *batches),
         staying=len(kept),
         names=((), *(_names(source, pods) for pods in groups.values())),
-        rollout=_rules(source.workload, replicas, (Turn(number[pod.batch], pod.slot) for pod in turns), within),
+        rollout=_rules(source.workload, replicas, (Turn(number[pod.batch], pod.slot) for pod in turns), context),
     )
 
 
@@ -292,8 +292,8 @@ def _with_only(kept: Iterable[int], pod: Pod, index: ReadOnlyIndex) -> ReadOnlyI
     return index
 
 
-def _rules(workload: Workload, replicas: int, turns: Iterable[Turn], within: Context) -> RolloutRules:
-    gated = gates.ORDINALS_UNAVAILABLE.holds(within.version)
+def _rules(workload: Workload, replicas: int, turns: Iterable[Turn], context: Context) -> RolloutRules:
+    gated = gates.ORDINALS_UNAVAILABLE.holds(context.version)
     unavailable = unavailable_ordinals(workload.strategy, replicas) if gated else 1
     return RolloutRules(
         old=0,

@@ -94,19 +94,19 @@ class NextPod(_AdmittedPod, frozen=True, kw_only=True, dict=True):
     Attributes:
         source: The workload, its template and the namespace.
         sent: The pod in the controller's create request, before admission.
-        within: The context of the rules. Its index also has the pod's owners, if the cluster lacks them.
+        context: The context of the rules. Its index also has the pod's owners, if the cluster lacks them.
     """
 
     source: PodSource
     sent: PodTemplate
-    within: Context
+    context: Context
 
     @cached_property
     def problem(self) -> Problem:
-        return problem_of(self.pod, self.within)
+        return problem_of(self.pod, self.context)
 
 
-def next_pod_of(source: PodSource, within: Context, *, posted: bool = True) -> NextPod:
+def next_pod_of(source: PodSource, context: Context, *, posted: bool = True) -> NextPod:
     """Build the next pod of a source, as the scheduler gets it.
 
     ``posted`` is false for a pod that has already passed admission. This pod only gets kube-apiserver's defaults.
@@ -114,24 +114,24 @@ def next_pod_of(source: PodSource, within: Context, *, posted: bool = True) -> N
     Example:
         ``next_pod_of(PodSource(workload=web, template=web.templates[0], namespace="shop"), context).pod``
     """
-    sent = sent_pod(source, within.cluster)
-    around = within.with_index(with_owners(within.cluster, sent.owners)) if sent.owners else within
+    sent = sent_pod(source, context.cluster)
+    around = context.with_index(with_owners(context.cluster, sent.owners)) if sent.owners else context
     ready = after_admission(sent.template, source.namespace, around, posted=posted)
-    return NextPod(*astuple(ready), source=source, sent=sent.template, within=around)
+    return NextPod(*astuple(ready), source=source, sent=sent.template, context=around)
 
 
-def after_admission(template: PodTemplate, namespace: str, within: Context, *, posted: bool = True) -> _AdmittedPod:
+def after_admission(template: PodTemplate, namespace: str, context: Context, *, posted: bool = True) -> _AdmittedPod:
     """Return the pod as the scheduler gets it after a create request.
 
     Args:
         template: The pod as sent.
         namespace: The namespace of the request.
-        within: The policy and the cluster.
+        context: The policy and the cluster.
         posted: False for a pod that has already passed admission. This pod only gets kube-apiserver's defaults, without
             admission plugins or injected constraints.
     """
     meta, spec, injected = template.meta, template.pod_spec, None
-    policy, index, version = within.policy, within.cluster, within.version
+    policy, index, version = context.policy, context.cluster, context.version
     status = template.status if isinstance(template, Pod) else None
     pod = Pod(metadata=replace(meta, namespace=meta.namespace or namespace), spec=spec, status=status)
     if not posted:
@@ -140,7 +140,7 @@ def after_admission(template: PodTemplate, namespace: str, within: Context, *, p
     if policy.defaults.injects:
         # kube-apiserver runs its own plugins before webhooks, so injection sees the node selector of a RuntimeClass.
         seen = replace(template, spec=apply_plugins(with_decoding_defaults(pod, version), facts).pod_spec)
-        result = inject(seen, namespace, within, waited=True)
+        result = inject(seen, namespace, context, waited=True)
         injected = result if isinstance(result, Injection | Skip) else None
         if isinstance(result, Injection):
             pod = replace(pod, spec=replace(spec, topology_spread_constraints=result.constraints))

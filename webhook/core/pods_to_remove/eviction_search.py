@@ -135,23 +135,23 @@ def _fewest_moves(levels: Counter[int], max_skew: int) -> int:
     return moves
 
 
-def plan_evictions(pod: Pod, within: Context, own: Selector, allowed: Collection[str], effort: Effort) -> RepairPlan:
+def plan_evictions(pod: Pod, context: Context, own: Selector, allowed: Collection[str], effort: Effort) -> RepairPlan:
     """Plan the fewest evictions that repair the hard constraints of a workload.
 
     All its pods must run, and must be equal to its next pod.
 
     Args:
         pod: The workload's next pod.
-        within: The cluster.
+        context: The cluster.
         own: Selects the workload's pods.
         allowed: The names of the pods that may be evicted.
         effort: The limit on the work. Beyond it, a longer plan or none is returned.
     """
-    index = within.cluster
+    index = context.cluster
     running = dict(index.pods.matching(pod.meta.namespace, own))
-    below = within.with_index(without_pods(index, pod, own, Counter(running.values())))
+    below = context.with_index(without_pods(index, pod, own, Counter(running.values())))
     problem = problem_of(pod, below)
-    high, found = _high_nodes(problem_of(pod, within)), list[RepairPlan]()
+    high, found = _high_nodes(problem_of(pod, context)), list[RepairPlan]()
     for game, weight in _attempts(problem, Counter(running.values()), below, high):
         if weight == _STEEP and found:
             break
@@ -163,7 +163,7 @@ def plan_evictions(pod: Pod, within: Context, own: Selector, allowed: Collection
     return min(found, key=lambda plan: len(plan.evictions), default=RepairPlan(proven=False, reason=NoPlan.UNDECIDED))
 
 
-def _attempts(problem: Problem, running: Counts, below: Context, high: int) -> Iterator[tuple[Game, int]]:
+def _attempts(problem: Problem, running: Counts, context: Context, high: int) -> Iterator[tuple[Game, int]]:
     """Yield the games to search, each with the weight of the lower bound.
 
     In a pool, all pods have the same effect. Other nodes with evicted pods must be told apart. The first game only
@@ -173,12 +173,12 @@ def _attempts(problem: Problem, running: Counts, below: Context, high: int) -> I
     batches = (PodBatch(problem, 0, leaving=running), PodBatch(problem, pods))
     # Without surge, the rules of a rolling update alternate between a deletion and the creation of a pod.
     rules = RolloutRules(old=_OLD, new=_NEW, replicas=pods, surge=0, unavailable=1)
-    game = game_of(batches, below.cluster, rollout=rules).game
+    game = game_of(batches, context.cluster, rollout=rules).game
     if _is_grouped(game):
-        game = game_of(batches, below.cluster, rollout=rules, singled=high).game
+        game = game_of(batches, context.cluster, rollout=rules, singled=high).game
     yield game, 1
     if _is_grouped(game):
-        yield game_of(batches, below.cluster, rollout=rules, singled=-1).game, 1
+        yield game_of(batches, context.cluster, rollout=rules, singled=-1).game, 1
     yield game, _STEEP
 
 

@@ -32,7 +32,7 @@ def repair_plan(
         return RepairPlan(reason=NoPlan.CONTROLLER if own is None else reason)
     if (reason := _unsettled(next_pod, own)) is not None:
         return RepairPlan(reason=reason)
-    within, namespace = next_pod.within, next_pod.source.namespace
+    within, namespace = next_pod.context, next_pod.source.namespace
     running = {name for name, _ in within.cluster.pods.matching(namespace, own)}
     kept = _kept(within.cluster, namespace, budgets)
     plan = plan_evictions(next_pod.pod, within, own, running - kept, effort)
@@ -51,7 +51,7 @@ def _unknown(workload: Workload) -> NoPlan | None:
 
 def _unsettled(next_pod: NextPod, own: Selector) -> NoPlan | None:
     """Why the workload's pods may change without an eviction."""
-    index, namespace = next_pod.within.cluster, next_pod.source.namespace
+    index, namespace = next_pod.context.cluster, next_pod.source.namespace
     running = index.pods.count(namespace, own)
     # The API server's default is 1 replica.
     replicas = next_pod.source.template.replicas

@@ -62,11 +62,11 @@ def own_pods(workload: Workload, within: ScanContext) -> Selector | None:
     """
     if not workload.is_pod:
         return selector_of(workload)
-    here, index = within.context, within.index
-    above = stands_for(workload.group_kind, workload.api_version, workload.meta, here.policy.workloads)
+    context, index = within.context, within.index
+    above = stands_for(workload.group_kind, workload.api_version, workload.meta, context.policy.workloads)
     if above is None or index is None or not workload.templates:
         return None
-    namespace = namespace_of(workload.meta.namespace, here.namespace)
+    namespace = namespace_of(workload.meta.namespace, context.namespace)
     owner = index.owners.get(above.api_version, above.kind, namespace, above.name)
     return compiled(owner_selector(workload.templates[0].template, owner))
 
@@ -100,7 +100,7 @@ def actual_skews(next_pod: NextPod, own: Selector | None) -> Iterator[ActualSkew
     """
     injected = isinstance(next_pod.injected, Injection)
     recorded = {constraint.identity for constraint in injected_constraints(next_pod.sent)}
-    running = {} if own is None else next_pod.within.cluster.pods.count(next_pod.problem.pod.meta.namespace, own)
+    running = {} if own is None else next_pod.context.cluster.pods.count(next_pod.problem.pod.meta.namespace, own)
     for skewed in _skewed(next_pod, own, running):
         balance, index = skewed.balance, skewed.balance.index
         if index is None:
@@ -136,7 +136,7 @@ def _mine(constraint: Constraint, matching: Counts, next_pod: NextPod, own: Sele
         return matching
     if theirs <= ours:
         return running
-    return next_pod.within.cluster.pods.count(next_pod.problem.pod.meta.namespace, own.joined(theirs - ours))
+    return next_pod.context.cluster.pods.count(next_pod.problem.pod.meta.namespace, own.joined(theirs - ours))
 
 
 def _actual(skewed: _Skewed, origin: Origin, path: str, running: Counts | None) -> ActualSkew:

@@ -31,15 +31,15 @@ def workloads_of(group: Group, index: ReadOnlyIndex) -> tuple[Owner, ...]:
     return tuple(owner for owner in owners if owner.spec)
 
 
-def members_of(group: Group, within: Context) -> Iterator[GroupMember]:
+def members_of(group: Group, context: Context) -> Iterator[GroupMember]:
     """Yield the workloads with a shard label, each with its next pod."""
-    for owner in workloads_of(group, within.cluster):
+    for owner in workloads_of(group, context.cluster):
         read = owner_workload(owner)
         template = read.templates[0] if read is not None else None
         value = template.template.labels.get(group.shard_label) if template is not None else None
         if read is not None and template is not None and value is not None:
             source = PodSource(workload=read, template=template, namespace=group.namespace, applied=True)
-            pod = next_pod_of(source, within).pod
+            pod = next_pod_of(source, context).pod
             yield GroupMember(workload=read, shard=value, pod=pod, pods=owner.wanted)
 
 
@@ -48,7 +48,7 @@ def group_status(
     older: Sequence[SpreadGroup],
     pods: Iterable[Pod] | None,
     before: SpreadGroupStatus,
-    within: Context,
+    context: Context,
 ) -> SpreadGroupStatus:
     """Compute the status of a group.
 
@@ -57,22 +57,22 @@ def group_status(
         older: The older groups of its namespace.
         pods: The selected pods. None if there are more than `MOST_PODS`.
         before: The current status of the group.
-        within: The policy, the cluster and the time.
+        context: The policy, the cluster and the time.
     """
     try:
         group = group_from_spec(written)
     except GroupError as error:
-        return invalid_spec_status(error.faults, written.generation, before, within.now)
+        return invalid_spec_status(error.faults, written.generation, before, context.now)
     if pods is None:
         fault = f"the selector matches more than {MOST_PODS:,} pods"
-        return invalid_spec_status([fault], written.generation, before, within.now)
+        return invalid_spec_status([fault], written.generation, before, context.now)
     observed = ObservedGroup(
         group=group,
         generation=written.generation,
-        members=tuple(members_of(group, within)),
+        members=tuple(members_of(group, context)),
         pods=tuple(filter(is_counted, pods)),
         older=tuple(map(readable_group, older[:MOST_GROUPS])),
-        within=within,
+        context=context,
     )
     return assess(observed, before)
 

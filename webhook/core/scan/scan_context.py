@@ -169,10 +169,10 @@ def next_pods(workload: Workload, within: ScanContext) -> Iterator[NextPod]:
 
 def to_inject(next_pod: NextPod) -> Injection | None:
     """Return the default constraints to inject into the next pod, or None. Mode ``observe`` counts as ``inject``."""
-    policy = next_pod.within.policy
+    policy = next_pod.context.policy
     defaults = policy.defaults
     if defaults.mode == DefaultsMode.OFF:
         return None
     policy = replace(policy, defaults=replace(defaults, mode=DefaultsMode.INJECT))
-    result = inject(next_pod.sent, next_pod.source.namespace, replace(next_pod.within, policy=policy), waited=True)
+    result = inject(next_pod.sent, next_pod.source.namespace, replace(next_pod.context, policy=policy), waited=True)
     return result if isinstance(result, Injection) else None

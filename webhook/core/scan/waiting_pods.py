@@ -34,7 +34,7 @@ class WaitingPods(Struct, frozen=True, kw_only=True):
     spread: Explanation | None = None
 
 
-def waiting_pods(pods: Sequence[Pod], within: Context) -> WaitingPods:
+def waiting_pods(pods: Sequence[Pod], context: Context) -> WaitingPods:
     """Explain Pending pods, the oldest first.
 
     Equal pods share a cause. After `_MOST_DIFFERENT` unequal pods, the cause of further unequal pods is ``unknown``.
@@ -44,8 +44,8 @@ def waiting_pods(pods: Sequence[Pod], within: Context) -> WaitingPods:
     for pod in pods:
         alike = _decisive(pod)
         if alike not in causes and len(causes) < _MOST_DIFFERENT:
-            explanation = explain_pod(problem_of(pod, within), brief=True)
-            causes[alike] = pending_cause(pod, explanation, within.policy)
+            explanation = explain_pod(problem_of(pod, context), brief=True)
+            causes[alike] = pending_cause(pod, explanation, context.policy)
             if spread is None and causes[alike] is PendingCause.SPREAD:
                 spread = explanation
         cause = causes.get(alike, PendingCause.UNKNOWN)

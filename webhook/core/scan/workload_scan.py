@@ -63,10 +63,10 @@ def scan_object(
     the scan records the exception. Raises the errors of `scan_workload`.
     """
     stated, meta, failures = stated_type(raw), read_meta(raw), list[ScanFailure]()
-    here = within.context
-    here = replace(here, namespace=meta.namespace or here.namespace)
-    within = replace(within, context=here)
-    examined = _guarded(REVIEW, lambda: examine(raw, here, as_written=as_written), failures) or Examination()
+    context = within.context
+    context = replace(context, namespace=meta.namespace or context.namespace)
+    within = replace(within, context=context)
+    examined = _guarded(REVIEW, lambda: examine(raw, context, as_written=as_written), failures) or Examination()
     workload = examined.workload
     if workload is None and examined.decode_error is None and not failures:
         return examined, None

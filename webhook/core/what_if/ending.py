@@ -49,7 +49,7 @@ _Owners = Sequence[tuple[SimulatedWorkload, int]]  # By batch: its workload, and
 
 
 def describe_ending(
-    joint: JointVerdict, number: int, index: ClusterIndex, within: Context, before: Explanation | None = None
+    joint: JointVerdict, number: int, index: ClusterIndex, context: Context, before: Explanation | None = None
 ) -> Ending | None:
     """Describe the final placement that decided the verdict on a workload.
 
@@ -67,7 +67,7 @@ def describe_ending(
     lacking = [(place, own) for place, own in mine if placed[place] < workload.batches[own].pods]
     place, own = (lacking or mine)[0]
     batch = workload.batches[own]
-    before = before or explain_pod(problem_of(batch.problem.pod, within), index)
+    before = before or explain_pod(problem_of(batch.problem.pod, context), index)
     moves = _moved(steps, owners, index)
     if workload.rollout is None:
         batches = batches_of(joint.workloads)
@@ -75,9 +75,9 @@ def describe_ending(
             pod_on_node(batches[step.batch].problem.pod, step.node, move.pod, f"simulated-{uid}")
             for uid, (step, move) in enumerate(zip(steps, moves, strict=True))
         ]
-        after = _after(batch.problem.pod, made, index, within)
+        after = _after(batch.problem.pod, made, index, context)
     else:
-        after = _in_the_rollout(workload, steps, within)
+        after = _in_the_rollout(workload, steps, context)
     view = index.nodes.view()
     return Ending(
         moves=tuple(moves),
@@ -95,15 +95,15 @@ def pod_on_node(like: Pod, node: str, name: str, uid: str) -> Pod:
     return replace(like, metadata=meta, spec=replace(like.pod_spec, node_name=node))
 
 
-def _after(pod: Pod, made: Sequence[Pod], index: ClusterIndex, within: Context) -> Explanation:
+def _after(pod: Pod, made: Sequence[Pod], index: ClusterIndex, context: Context) -> Explanation:
     """Explain the pod as if the pods in ``made`` were running."""
     with index.temporary_pods() as add:
         for placed in made:
             add(placed)
-        return explain_pod(problem_of(pod, within), index)
+        return explain_pod(problem_of(pod, context), index)
 
 
-def _in_the_rollout(workload: SimulatedWorkload, steps: Sequence[Step], within: Context) -> Explanation:
+def _in_the_rollout(workload: SimulatedWorkload, steps: Sequence[Step], context: Context) -> Explanation:
     """Explain which nodes admit the next new pod after these steps of a rolling update."""
     there, pods = workload.index, [batch.problem.pod for batch in workload.batches]
     slots = there.nodes.view().slots
@@ -114,7 +114,7 @@ def _in_the_rollout(workload: SimulatedWorkload, steps: Sequence[Step], within: 
         on_node = [pod for pod, each in zip(pods, held, strict=True) for _ in range(each[slot])]
         if on_node:
             there = with_pods(there, node, on_node)
-    return explain_pod(problem_of(pods[1], within.with_index(there)), there)
+    return explain_pod(problem_of(pods[1], context.with_index(there)), there)
 
 
 def _moved(steps: Sequence[Step], owners: _Owners, index: ClusterIndex) -> list[PodMove]:

@@ -55,7 +55,7 @@ class Forecast(Struct, frozen=True):
     runs: int = 0
 
 
-def forecast(joint: JointVerdict, index: ClusterIndex, within: Context) -> Forecast | None:
+def forecast(joint: JointVerdict, index: ClusterIndex, context: Context) -> Forecast | None:
     """Forecast the node of each pod of all simulated workloads.
 
     None for a rolling update, for an unknown placement, without pods, or with too many pods.
@@ -65,15 +65,15 @@ def forecast(joint: JointVerdict, index: ClusterIndex, within: Context) -> Forec
     affordable = _MOST_SCORED // (max(1, pods) * nodes)
     if joint.unknown or not pods or not affordable or any(workload.rollout for workload in joint.workloads):
         return None
-    first = _run(batches, index, within, None)
+    first = _run(batches, index, context, None)
     if joint.whole.verdict is not PlacementVerdict.STUCK:
         return first
     runs, chance = min(_RUNS, affordable), Random(_SEED)  # noqa: S311 no secret
-    stuck = sum(bool(_run(batches, index, within, chance).waiting) for _ in range(runs))
+    stuck = sum(bool(_run(batches, index, context, chance).waiting) for _ in range(runs))
     return replace(first, stuck=stuck, runs=runs)
 
 
-def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chance: Random | None) -> Forecast:
+def _run(batches: Sequence[PodBatch], index: ClusterIndex, context: Context, chance: Random | None) -> Forecast:
     """Place one pod after the other on a node with the best score. Order and ties are random with ``chance``."""
     left, placed = [batch.pods for batch in batches], list[_ForecastNode]()
     tried = [*range(len(batches))]
@@ -81,7 +81,7 @@ def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chan
         # Some batches wait until all pods of another batch are placed.
         while ready := [at for at in tried if left[at] and ((first := batches[at].behind) is None or not left[first])]:
             number = ready[0] if chance is None else chance.choices(ready, [left[at] for at in ready])[0]
-            best = _best(batches[number], number, placed, index, within)
+            best = _best(batches[number], number, placed, index, context)
             if not best:
                 tried.remove(number)  # Skip this batch until another pod is placed.
                 continue
@@ -95,10 +95,10 @@ def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chan
 
 
 def _best(
-    batch: PodBatch, number: int, placed: Sequence[_ForecastNode], index: ClusterIndex, within: Context
+    batch: PodBatch, number: int, placed: Sequence[_ForecastNode], index: ClusterIndex, context: Context
 ) -> tuple[str, ...]:
     pod = batch.problem.pod
-    problem = problem_of(pod, within)
+    problem = problem_of(pod, context)
     cycle, scoring = Cycle(problem), take_scoring(index, problem)
     feasible = cycle.verdict().feasible if batch.nodes is None else cycle.verdict().feasible & batch.nodes
     for slot, most in batch.limits.items():

@@ -67,7 +67,7 @@ class PodToExplain(Struct, frozen=True, kw_only=True):
 
 
 def pods_of_object(
-    raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, within: Context, index: ClusterIndex, *, applied: bool
+    raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, context: Context, index: ClusterIndex, *, applied: bool
 ) -> Iterator[PodToExplain]:
     """Yield the pods to explain for an object from a file or from the cluster.
 
@@ -76,35 +76,35 @@ def pods_of_object(
     Args:
         raw: The object.
         stated: The object's apiVersion and kind. ``raw`` lacks these fields if it is an item of a list.
-        within: The cluster and the policy.
+        context: The cluster and the policy.
         index: Receives the owners of the pods.
         applied: Whether the object is in the cluster.
 
     Raises:
         DecodeError: The object does not fit the API's types.
     """
-    value, _ = read_exactly(raw, stated, within.version)
-    workload = read_workload(value, within.policy.workloads, api_version=stated.api_version, kind=stated.kind)
+    value, _ = read_exactly(raw, stated, context.version)
+    workload = read_workload(value, context.policy.workloads, api_version=stated.api_version, kind=stated.kind)
     if workload is None or not workload.whole:
         return
     # A pod with a uid exists, with the constraints it has now.
     if workload.is_pod and (applied or workload.meta.uid):
-        yield pod_to_explain(_pod(value), within, index if applied else None)
+        yield pod_to_explain(_pod(value), context, index if applied else None)
         return
-    namespace = namespace_of(workload.meta.namespace, within.namespace)
+    namespace = namespace_of(workload.meta.namespace, context.namespace)
     name = workload.meta.name or workload.meta.generate_name or "(unnamed)"
     title = one_line(object_title(workload.kind, namespace, name))
     for template in workload.templates:
         kept = applied or has_same_template(workload, template.template, namespace, index)
         source = PodSource(workload=workload, template=template, namespace=namespace, applied=kept)
         add_owners(source, index)
-        next_pod = next_pod_of(source, within)
+        next_pod = next_pod_of(source, context)
         site = f" ({template.path.rstrip('.')})" if len(workload.templates) > 1 else ""
         question = PodToExplain(
             title=title if workload.is_pod else f"the next pod of {title}{site}",
             pod=next_pod.pod,
             path=template.path,
-            notes=(*_made_notes(next_pod), *_notes(next_pod.pod, within)),
+            notes=(*_made_notes(next_pod), *_notes(next_pod.pod, context)),
             exists=False,
             unknown=next_pod.unknown,
             refused=refused(next_pod),
@@ -112,17 +112,17 @@ def pods_of_object(
             maker=workload if len(workload.templates) == 1 and not workload.is_pod else None,
         )
         if workload.group_kind == DAEMON_SET:
-            yield from _of_nodes(question, title, workload, within)
+            yield from _of_nodes(question, title, workload, context)
         else:
             yield question
 
 
-def _of_nodes(question: PodToExplain, title: str, workload: Workload, within: Context) -> Iterator[PodToExplain]:
+def _of_nodes(question: PodToExplain, title: str, workload: Workload, context: Context) -> Iterator[PodToExplain]:
     """Yield one pod for each group of nodes with the same scheduling result.
 
     Only nodes without the DaemonSet's pod count.
     """
-    index = within.cluster
+    index = context.cluster
     pod, view = with_daemon_tolerations(question.pod), index.nodes.view()
     wanted = wanted_nodes(pod, view)
     if not wanted:
@@ -146,7 +146,7 @@ def _of_nodes(question: PodToExplain, title: str, workload: Workload, within: Co
         return
     alike: dict[object, list[str]] = {}
     for name in lacking[:_MAX_COMPARED_NODES]:
-        verdict = decide(problem_of(made.get(name) or pod_for_node(pod, name), within))
+        verdict = decide(problem_of(made.get(name) or pod_for_node(pod, name), context))
         # Thousands of nodes mostly have the same answer, so a single pod represents them.
         alike.setdefault((name in made, verdict.status(name)), []).append(name)
     count = f"{total:,} of {plural(nodes, 'node')} that should run it {agree(total, 'have')} no running pod"
@@ -155,7 +155,7 @@ def _of_nodes(question: PodToExplain, title: str, workload: Workload, within: Co
         first, others = names[0], len(names) - 1
         note = f"{count}; same result for {others} more: {listed(names[1:], 5)}" if others else count
         to_explain = (
-            pod_to_explain(made[first], within, index)
+            pod_to_explain(made[first], context, index)
             if first in made
             else structs.replace(question, pod=pod_for_node(pod, first))
         )
@@ -163,14 +163,14 @@ def _of_nodes(question: PodToExplain, title: str, workload: Workload, within: Co
         yield structs.replace(to_explain, title=named, notes=(note, *to_explain.notes))
 
 
-def pod_to_explain(pod: Pod, within: Context, index: ReadOnlyIndex | None = None) -> PodToExplain:
+def pod_to_explain(pod: Pod, context: Context, index: ReadOnlyIndex | None = None) -> PodToExplain:
     """Describe an existing pod. With an index, include the object to edit."""
     title = one_line(object_title("Pod", pod.meta.namespace, pod.meta.name))
     if controller_kind(pod) == DAEMON_SET and (node := target_node(pod)):
         title = f"{title} for node {one_line(node, 64)}"
     where = None if index is None else edit_target(pod, index)
     maker = None if index is None else topmost_workload(pod, index)
-    return PodToExplain(title=title, pod=pod, notes=_notes(pod, within), target=where, maker=maker)
+    return PodToExplain(title=title, pod=pod, notes=_notes(pod, context), target=where, maker=maker)
 
 
 def waiting_pods_of(kind: str, name: str, namespace: str, index: ReadOnlyIndex) -> tuple[Pod, ...]:
@@ -196,13 +196,13 @@ def _pod(value: bytes | Raw | Mapping[str, object]) -> Pod:
     return decode(value if isinstance(value, bytes | Raw) else msgspec.json.encode(value), _POD, "v1.Pod")
 
 
-def _notes(pod: Pod, within: Context) -> tuple[str, ...]:
+def _notes(pod: Pod, context: Context) -> tuple[str, ...]:
     """Return notes if the scheduler ignores the pod or reads a field differently."""
     spec, notes = pod.pod_spec, []
     if spec.scheduling_gates:
         gates = ", ".join(gate.name for gate in spec.scheduling_gates)
         notes.append(f"scheduling gates ({gates}): the scheduler ignores the pod until they are removed")
-    if is_foreign(pod, within.policy):
+    if is_foreign(pod, context.policy):
         notes.append(f"{spec.scheduler_name} schedules this pod and may decide differently (see schedulerNames)")
     if spec.node_name:
         notes.append(f"the pod is bound to {spec.node_name}: nothing is left to schedule")
@@ -211,7 +211,7 @@ def _notes(pod: Pod, within: Context) -> tuple[str, ...]:
     notes += [
         f"{term} matches pods of every namespace: Kubernetes 1.34 to 1.36 ignores a namespaceSelector that would match"
         " a namespace without labels; list the namespaces instead (other releases match only the selected ones)"
-        for term in widened_terms(pod, within.version)
+        for term in widened_terms(pod, context.version)
     ]
     return tuple(notes)
 
@@ -223,7 +223,7 @@ def is_foreign(pod: Pod, policy: Policy) -> bool:
 
 
 def _made_notes(next_pod: NextPod) -> Iterator[str]:
-    workload, mode, injected = next_pod.source.workload, next_pod.within.policy.defaults.mode, next_pod.injected
+    workload, mode, injected = next_pod.source.workload, next_pod.context.policy.defaults.mode, next_pod.injected
     if isinstance(injected, Injection):
         given = ", ".join(
             f"{constraint.topology_key} {constraint.when_unsatisfiable}" for constraint in injected.constraints

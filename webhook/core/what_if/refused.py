@@ -34,25 +34,25 @@ class Refused(Struct, frozen=True, kw_only=True):
 
 def refused(next_pod: NextPod) -> tuple[Refused, ...]:
     """kube-apiserver's errors for the next pod of a template. Empty if it accepts the pod."""
-    workload, template, within = next_pod.source.workload, next_pod.source.template, next_pod.within
+    workload, template, context = next_pod.source.workload, next_pod.source.template, next_pod.context
     posted = Pod(metadata=next_pod.sent.metadata, spec=next_pod.sent.spec)
     title, path = _title(workload, template), f"{template.path}spec"
-    texts = refused_by_admission(posted, within.cluster, within.version)
+    texts = refused_by_admission(posted, context.cluster, context.version)
     return (
-        *_refused_as_written(workload, template, within),
+        *_refused_as_written(workload, template, context),
         *(Refused(title=title, message=f"forbidden: {one_line(text)}", path=path) for text in texts),
     )
 
 
-def _refused_as_written(workload: Workload, template: Template, within: Context) -> tuple[Refused, ...]:
+def _refused_as_written(workload: Workload, template: Template, context: Context) -> tuple[Refused, ...]:
     """Return kube-apiserver's errors for the next pod of a template.
 
     Errors that depend on objects of the cluster are not included.
     """
-    errors = refusals(workload, template, within.version)
+    errors = refusals(workload, template, context.version)
     if not errors:
         return ()
-    subject = Subject(workload=workload, placed=placed_constraints(workload), context=within)
+    subject = Subject(workload=workload, placed=placed_constraints(workload), context=context)
     fixes = {finding.path: finding.fix for finding in evaluate(subject) if isinstance(finding, Finding)}
     title = _title(workload, template)
     return tuple(
@@ -69,13 +69,13 @@ def _title(workload: Workload, template: Template) -> str:
     return "no pod of this workload can be created"
 
 
-def refused_of(raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, within: Context) -> tuple[Refused, ...]:
+def refused_of(raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, context: Context) -> tuple[Refused, ...]:
     """Return the errors for the next pod of each template of an object. Empty if the object cannot be decoded."""
     try:
-        value, _ = read_exactly(raw, stated, within.version)
-        workload = read_workload(value, within.policy.workloads, api_version=stated.api_version, kind=stated.kind)
+        value, _ = read_exactly(raw, stated, context.version)
+        workload = read_workload(value, context.policy.workloads, api_version=stated.api_version, kind=stated.kind)
     except DecodeError:
         return ()
     if workload is None:
         return ()
-    return tuple(error for template in workload.templates for error in _refused_as_written(workload, template, within))
+    return tuple(error for template in workload.templates for error in _refused_as_written(workload, template, context))

@@ -145,19 +145,19 @@ class Run(Struct, frozen=True, kw_only=True):
     Attributes:
         index: The cluster.
         targets: The workloads to simulate, and the pods affected by the events.
-        within: The context of the simulation. Its cluster is ``index``.
+        context: The context of the simulation. Its cluster is ``index``.
         effort: The limit on the work for each result.
         rollout: Whether to simulate rolling updates.
         tick: Called with the number of simulated states.
 
     Example:
-        run = Run(index=index, targets=targets, within=within, effort=Effort())
+        run = Run(index=index, targets=targets, context=context, effort=Effort())
         answers = list(run.answers(WhatIf(drain=("node-1",))))
     """
 
     index: ClusterIndex
     targets: Targets
-    within: Context
+    context: Context
     effort: Effort
     rollout: bool = False
     tick: Callable[[int], None] = lambda _: None
@@ -165,7 +165,7 @@ class Run(Struct, frozen=True, kw_only=True):
     def answers(self, what_if: WhatIf) -> Iterator[SimulationAnswer]:
         """Simulate the workloads after each event, and yield the results. Raises NotInClusterError."""
         origin = {
-            source.title: explain_pod(next_pod_of(source, self.within).problem, brief=True)
+            source.title: explain_pod(next_pod_of(source, self.context).problem, brief=True)
             for source in (() if self.targets.everything else self.targets.sources)
         }
         for event, (workloads, others, gone) in self._moments(what_if):
@@ -174,7 +174,7 @@ class Run(Struct, frozen=True, kw_only=True):
             added, preempts = ((), None) if stopped else self._room(joint)
             yield SimulationAnswer(
                 joint=joint,
-                likely=None if stopped else forecast(joint, self.index, self.within),
+                likely=None if stopped else forecast(joint, self.index, self.context),
                 ends=() if stopped else tuple(self._ends(joint, origin)),
                 event=event.text,
                 notes=(*self._notes(event, workloads, gone), *(each.note for each in scale_ins if each.unknown)),
@@ -183,7 +183,7 @@ class Run(Struct, frozen=True, kw_only=True):
                 preempts=preempts,
                 scaled=None if stopped else self._scaled(workloads),
                 scale_ins=scale_ins,
-                grows=can_add_nodes(self.within.policy, self.index.nodes.view()),
+                grows=can_add_nodes(self.context.policy, self.index.nodes.view()),
             )
 
     def _moments(self, what_if: WhatIf) -> Iterator[tuple[Event, _Moment]]:
@@ -200,9 +200,9 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def _simulated(self, others: Sequence[OtherPods], gone: Sequence[Pod]) -> list[SimulatedWorkload]:
         sources = [source for source in self.targets.sources if not self._is_complete(source)]
-        workloads = [simulated_workload(source, self.within, rollout=self.rollout) for source in sources]
+        workloads = [simulated_workload(source, self.context, rollout=self.rollout) for source in sources]
         if self.targets.everything:
-            workloads += [workload_of_other_pods(pods, self.within) for pods in others]
+            workloads += [workload_of_other_pods(pods, self.context) for pods in others]
             workloads = [workload for workload in workloads if workload.batches or workload.unknown]
         return [
             replace(workload, unknown=DEPENDS_ON_TIMING) if are_attracted(workload.batches, gone) else workload
@@ -210,19 +210,19 @@ class Run(Struct, frozen=True, kw_only=True):
         ]
 
     def _room(self, joint: JointVerdict) -> tuple[tuple[NodesToAdd, ...], int | None]:
-        within, cluster = self.within, self.within.cluster
+        context, cluster = self.context, self.context.cluster
         lacks_nodes = joint.whole.verdict in (PlacementVerdict.NO_FIT, PlacementVerdict.STUCK)
         if joint.alone or joint.simulation is None or not lacks_nodes:
             return (), None
 
         def fits(other: ReadOnlyIndex) -> bool:
-            workloads = [rebuilt(workload, within.with_index(other)) for workload in joint.workloads]
+            workloads = [rebuilt(workload, context.with_index(other)) for workload in joint.workloads]
             return all_fit(workloads, other, _ROOM)
 
         batches, tried = batches_of(joint.workloads), limit_trials(trials_in(_ROOM_TRIALS, cluster), fits)
         rolling = any(workload.rollout is not None for workload in joint.workloads)
         preempts = None if rolling else pods_to_preempt(batches, cluster, joint.simulation, _ROOM)
-        return nodes_to_add(batches, cluster, tried, within.policy.domains), preempts
+        return nodes_to_add(batches, cluster, tried, context.policy.domains), preempts
 
     def _scaled(self, workloads: Sequence[SimulatedWorkload]) -> PlacedPods | None:
         """Simulate each workload with its autoscaler's maxReplicas.
@@ -233,13 +233,13 @@ class Run(Struct, frozen=True, kw_only=True):
         if self.targets.everything or self.rollout or all(source.most <= source.replicas for source in sources):
             return None
         most = [replace(source, replicas=max(source.most, source.replicas)) for source in sources]
-        scaled = [simulated_workload(source, self.within) for source in most]
+        scaled = [simulated_workload(source, self.context) for source in most]
         return simulate_together(scaled, self.index, self.effort, self.tick).whole
 
     def _scale_ins(self, workloads: Sequence[SimulatedWorkload]) -> Iterator[WorkloadScaleIn]:
         if not self.targets.everything and not self.rollout:
             sources = (workload.source for workload in workloads)
-            yield from forecast_scale_ins(filter(None, sources), self.targets.active, self.within)
+            yield from forecast_scale_ins(filter(None, sources), self.targets.active, self.context)
 
     def _played(self, workloads: Sequence[SimulatedWorkload]) -> JointVerdict:
         """Simulate all workloads together.
@@ -266,10 +266,10 @@ class Run(Struct, frozen=True, kw_only=True):
         for number in bad[:_MOST_ENDS] if len(joint.workloads) > 1 and bad else [*range(len(joint.workloads))][-1:]:
             about = joint.about(number)
             known = origin.get(joint.workloads[number].title)
-            end = describe_ending(about, 0 if joint.alone else number, self.index, self.within, known)
+            end = describe_ending(about, 0 if joint.alone else number, self.index, self.context, known)
             if end is None or (bad and not end.waiting and len(bad) > 1):
                 continue
-            changes = tuple(suggested_changes(about, end, self.within)) if end.waiting else ()
+            changes = tuple(suggested_changes(about, end, self.context)) if end.waiting else ()
             yield end, changes
 
     def _is_complete(self, source: ReplicatedSource) -> bool:

@@ -64,35 +64,35 @@ class WorkloadScaleIn(Struct, frozen=True, kw_only=True):
 
 
 def forecast_scale_ins(
-    sources: Iterable[ReplicatedSource], active: Mapping[str, Sequence[RunningPod]], within: Context
+    sources: Iterable[ReplicatedSource], active: Mapping[str, Sequence[RunningPod]], context: Context
 ) -> Iterator[WorkloadScaleIn]:
     """Yield the scale-ins of workloads with more active pods than replicas.
 
     Args:
         sources: The workloads, with their wanted replicas.
         active: The active pods of each namespace before all events. Pods lost by events are ignored.
-        within: The policy and the cluster.
+        context: The policy and the cluster.
     """
     for source in sources:
-        forecast = _forecast(source, active.get(source.namespace, ()), within)
+        forecast = _forecast(source, active.get(source.namespace, ()), context)
         if forecast.pods > forecast.replicas:
             yield forecast
 
 
-def _forecast(source: ReplicatedSource, known: Sequence[RunningPod], within: Context) -> WorkloadScaleIn:
+def _forecast(source: ReplicatedSource, known: Sequence[RunningPod], context: Context) -> WorkloadScaleIn:
     if source.own is None:
         stated = source.template.replicas or 1
         return WorkloadScaleIn(title=source.title, pods=stated, replicas=source.replicas, unknown=_NO_SELECTOR)
-    pods = _own_pods(source, source.own, [pod for pod in known if _is_active(pod, source.namespace, within)])
-    unknown = _unknown(source, pods, within)
+    pods = _own_pods(source, source.own, [pod for pod in known if _is_active(pod, source.namespace, context)])
+    unknown = _unknown(source, pods, context)
     if unknown:
         return WorkloadScaleIn(title=source.title, pods=len(pods), replicas=source.replicas, unknown=unknown)
-    removal = _removal(source, pods, within)
-    balances = balances_of(Cycle(next_pod_of(source, within).problem), soft_defaults=True)
+    removal = _removal(source, pods, context)
+    balances = balances_of(Cycle(next_pod_of(source, context).problem), soft_defaults=True)
     if not source.applied and any(balance.written.match_label_keys for balance in balances):
         return WorkloadScaleIn(title=source.title, pods=len(pods), replicas=source.replicas, unknown=_NEW_TEMPLATE)
-    steps, left = _steps(source, pods, removal, within), len(pods) - removal.number
-    slots = within.cluster.nodes.view().slots
+    steps, left = _steps(source, pods, removal, context), len(pods) - removal.number
+    slots = context.cluster.nodes.view().slots
 
     def forecast(domains: DomainCounts) -> ScaleIn:
         return scale_in_of(domains, removal, slots, worst_stop(domains, steps, len(pods), left, slots))
@@ -113,51 +113,51 @@ def _own_pods(source: ReplicatedSource, own: Selector, pods: Sequence[RunningPod
     return revised or matching
 
 
-def _is_rolling_out(source: ReplicatedSource, pods: Sequence[RunningPod], within: Context) -> bool:
+def _is_rolling_out(source: ReplicatedSource, pods: Sequence[RunningPod], context: Context) -> bool:
     """Whether pods have several revisions, or several ReplicaSets want pods."""
     workload = source.workload
     revisions = {pod.labels.get(workload.traits.revision or "") for pod in pods}
-    owned = within.cluster.owners.controlled(source.namespace, workload.kind, workload.meta.name)
+    owned = context.cluster.owners.controlled(source.namespace, workload.kind, workload.meta.name)
     wanted = [owner for owner in owned if owner.replicas and not is_placeholder(owner.meta.name)]
     return len(revisions) > 1 or len(wanted) > 1
 
 
-def _is_active(pod: RunningPod, namespace: str, within: Context) -> bool:
+def _is_active(pod: RunningPod, namespace: str, context: Context) -> bool:
     if not pod.node:
         return True
-    placed = within.cluster.pods.on_node(namespace, pod.name)
+    placed = context.cluster.pods.on_node(namespace, pod.name)
     return placed is not None and not placed.terminates
 
 
-def _unknown(source: ReplicatedSource, pods: Sequence[RunningPod], within: Context) -> str:
+def _unknown(source: ReplicatedSource, pods: Sequence[RunningPod], context: Context) -> str:
     """Return why the removed pods are unknown. Empty if they are known."""
     workload = source.workload
     if workload.traits.in_replica_sets:
-        return _ROLLOUT if _is_rolling_out(source, pods, within) else ""
+        return _ROLLOUT if _is_rolling_out(source, pods, context) else ""
     known = {REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, JOB}
     return "" if workload.group_kind in known else _OTHER_CONTROLLER
 
 
-def _removal(source: ReplicatedSource, pods: Sequence[RunningPod], within: Context) -> Removal:
-    workload, now = source.workload, _nanoseconds(within.cluster.taken_at or within.now)
+def _removal(source: ReplicatedSource, pods: Sequence[RunningPod], context: Context) -> Removal:
+    workload, now = source.workload, _nanoseconds(context.cluster.taken_at or context.now)
     number = max(0, len(pods) - source.replicas)
     if workload.group_kind == STATEFUL_SET:
         # The highest ordinals go first, so the removed pods are known.
         kept = workload.ordinals(source.replicas)
         return Removal(removed=tuple(pod for pod in pods if pod.ordinal is not None and pod.ordinal not in kept))
     if workload.group_kind == JOB:
-        return removal_of(job_groups(pods, within.version), number)
+        return removal_of(job_groups(pods, context.version), number)
     has_owner = workload.traits.in_replica_sets or workload.meta.controller is not None
     related = Counter(pod.node for pod in pods) if has_owner else Counter[str]()
-    return removal_of(removal_groups(pods, related, now, within.version), number)
+    return removal_of(removal_groups(pods, related, now, context.version), number)
 
 
-def _steps(source: ReplicatedSource, pods: Sequence[RunningPod], removal: Removal, within: Context) -> RemovalGroups:
+def _steps(source: ReplicatedSource, pods: Sequence[RunningPod], removal: Removal, context: Context) -> RemovalGroups:
     """Return the groups of a scale-in in several steps."""
     kind = source.workload.group_kind
     if kind == STATEFUL_SET:
         return stateful_set_groups(removal.removed)
-    return job_groups(pods, within.version) if kind == JOB else removal_groups_in_steps(pods)
+    return job_groups(pods, context.version) if kind == JOB else removal_groups_in_steps(pods)
 
 
 def _nanoseconds(time: str) -> int:

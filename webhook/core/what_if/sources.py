@@ -31,7 +31,7 @@ class ReplicatedSource(PodSource, frozen=True, kw_only=True):
 def sources_of(
     raw: bytes | Raw | Mapping[str, object],
     stated: TypeMeta,
-    within: Context,
+    context: Context,
     *,
     applied: bool,
     replicas: int | None = None,
@@ -43,18 +43,18 @@ def sources_of(
     Args:
         raw: The object.
         stated: Its type.
-        within: The cluster and the policy.
+        context: The cluster and the policy.
         applied: Whether the object is in the cluster.
         replicas: A number of replicas to use instead of the object's.
 
     Raises:
         DecodeError: The object does not fit the API's types.
     """
-    value, _ = read_exactly(raw, stated, within.version)
-    workload = read_workload(value, within.policy.workloads, api_version=stated.api_version, kind=stated.kind)
+    value, _ = read_exactly(raw, stated, context.version)
+    workload = read_workload(value, context.policy.workloads, api_version=stated.api_version, kind=stated.kind)
     if workload is None or not workload.whole or workload.traits.on_every_node:
         return
-    namespace = namespace_of(workload.meta.namespace, within.namespace)
+    namespace = namespace_of(workload.meta.namespace, context.namespace)
     name = workload.meta.name or workload.meta.generate_name or "(unnamed)"
     for template in workload.templates:
         site = f" ({template.path.rstrip('.')})" if len(workload.templates) > 1 else ""
@@ -77,13 +77,13 @@ def add_owners(source: PodSource, index: ClusterIndex) -> None:
             index.change("ADDED", owner)
 
 
-def sources_in_cluster(type_meta: TypeMeta, raw: Raw, within: Context) -> Iterator[ReplicatedSource]:
+def sources_in_cluster(type_meta: TypeMeta, raw: Raw, context: Context) -> Iterator[ReplicatedSource]:
     """Yield the sources of an object of the cluster. An object with a controller has none.
 
     Raises:
         DecodeError: The object does not fit the API's types.
     """
-    for source in sources_of(raw, type_meta, within, applied=True):
+    for source in sources_of(raw, type_meta, context, applied=True):
         workload = source.workload
         above = workload.meta.controller
         made_by = above is not None and group_kind(above.api_version, above.kind) in TEMPLATED

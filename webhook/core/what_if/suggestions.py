@@ -62,10 +62,10 @@ class SuggestedChange(Struct, frozen=True, kw_only=True):
 class _Trials:
     """Simulates a changed workload together with the other workloads. The number of trials is limited."""
 
-    def __init__(self, joint: JointVerdict, end: Ending, within: Context) -> None:
-        self._of, self._within = joint, within
+    def __init__(self, joint: JointVerdict, end: Ending, context: Context) -> None:
+        self._of, self._context = joint, context
         self._number = joint.workloads.index(end.workload)
-        self._left = trials_in(_MOST_TRIED, within.cluster)
+        self._left = trials_in(_MOST_TRIED, context.cluster)
 
     def fit(self, source: ReplicatedSource | None = None, node: tuple[int, NodeRow] | None = None) -> bool:
         """Simulate the workload again, with a changed ``source`` or a changed node.
@@ -78,7 +78,7 @@ class _Trials:
         self._left -= 1
         if self._left < 0:
             return False
-        there, workloads = self._within, [*self._of.workloads]
+        there, workloads = self._context, [*self._of.workloads]
         if node is not None:
             there = there.with_index(with_nodes(there.cluster, changed=dict([node])))
             workloads = [rebuilt(workload, there) for workload in workloads]
@@ -96,9 +96,9 @@ class _Trials:
         return played.each[self._number].verdict is PlacementVerdict.FITS
 
 
-def suggested_changes(joint: JointVerdict, end: Ending, within: Context) -> Iterator[SuggestedChange]:
+def suggested_changes(joint: JointVerdict, end: Ending, context: Context) -> Iterator[SuggestedChange]:
     """Yield the changes that make all pods of a workload fit, smallest first."""
-    trials, source = _Trials(joint, end, within), end.workload.source
+    trials, source = _Trials(joint, end, context), end.workload.source
     if source is not None:
         yield from islice(_of_constraints(trials, source, end), _MOST)
         yield from _of_the_strategy(trials, source, end)
@@ -258,7 +258,7 @@ class PlacedReplicas(Struct, frozen=True):
 
 
 def replicas_after(
-    fixes: Sequence[PodFix], pod: Pod, maker: Workload | None, within: Context
+    fixes: Sequence[PodFix], pod: Pod, maker: Workload | None, context: Context
 ) -> tuple[PlacedReplicas | None, ...]:
     """Simulate all replicas of the pod's workload after each fix of the pod.
 
@@ -270,14 +270,16 @@ def replicas_after(
     source = PodSource(workload=maker, template=maker.templates[0], namespace=pod.meta.namespace, own=own)
     if len(source.template.template.pod_spec.constraints) != len(pod.pod_spec.constraints):
         return (None,) * len(fixes)  # The pod's constraints were injected.
-    return tuple(_after(replace(source, template=template_with(source.template, fix.changes)), within) for fix in fixes)
+    return tuple(
+        _after(replace(source, template=template_with(source.template, fix.changes)), context) for fix in fixes
+    )
 
 
-def _after(source: PodSource, within: Context) -> PlacedReplicas | None:
+def _after(source: PodSource, context: Context) -> PlacedReplicas | None:
     """Simulate two cases: only missing pods are created, or all pods anew. Return the worse result."""
     wanted, results = source.workload.replicas or 0, list[PlacedReplicas]()
     for pods in (missing_pods, all_pods_recreated):
-        missing = pods(source, wanted, within)
+        missing = pods(source, wanted, context)
         if missing.batches or missing.unknown:
             end = None if missing.unknown else missing.simulate(_OF_A_FIX)
             if end is None or end.verdict is PlacementVerdict.UNKNOWN or end.fewest is None or end.most is None:

@@ -47,15 +47,15 @@ class SimulatedWorkload(MissingPods, frozen=True, kw_only=True):
     source: ReplicatedSource | None = None
 
 
-def simulated_workload(source: ReplicatedSource, within: Context, *, rollout: bool = False) -> SimulatedWorkload:
+def simulated_workload(source: ReplicatedSource, context: Context, *, rollout: bool = False) -> SimulatedWorkload:
     """Return a source's pods without a node. With ``rollout``, return all pods of its rolling update."""
-    following = next_pod_of(source, within)
+    following = next_pod_of(source, context)
     if errors := refused(following):
-        missing = MissingPods(index=within.cluster, unknown=f"{errors[0].title}: {one_line(errors[0].message)}")
+        missing = MissingPods(index=context.cluster, unknown=f"{errors[0].title}: {one_line(errors[0].message)}")
     elif rollout:
-        missing = rollout_pods(source, source.replicas, within)
+        missing = rollout_pods(source, source.replicas, context)
     else:
-        missing = missing_pods(source, source.replicas, within, following)
+        missing = missing_pods(source, source.replicas, context, following)
     if missing.unknown:
         missing = MissingPods(index=missing.index, unknown=missing.unknown)
     # More pods may run than wanted.
@@ -71,25 +71,25 @@ def simulated_workload(source: ReplicatedSource, within: Context, *, rollout: bo
     )
 
 
-def workload_of_other_pods(pods: OtherPods, within: Context) -> SimulatedWorkload:
+def workload_of_other_pods(pods: OtherPods, context: Context) -> SimulatedWorkload:
     """Simulate pods without a `ReplicatedSource` as a workload of their own. Every pod needs a node."""
     return SimulatedWorkload(
         title=pods.title,
         stem=pods.pod.meta.name,
         namespace=pods.pod.meta.namespace,
         wanted=len(pods.names),
-        batches=(PodBatch(problem=problem_of(pods.pod, within), pods=len(pods.names)),),
+        batches=(PodBatch(problem=problem_of(pods.pod, context), pods=len(pods.names)),),
         names=(pods.names,),
-        index=within.cluster,
+        index=context.cluster,
     )
 
 
-def rebuilt(workload: SimulatedWorkload, within: Context) -> SimulatedWorkload:
-    """Return the workload with its missing pods computed anew, for the cluster and policy of ``within``."""
+def rebuilt(workload: SimulatedWorkload, context: Context) -> SimulatedWorkload:
+    """Return the workload with its missing pods computed anew, for the cluster and policy of ``context``."""
     if workload.source is not None:
-        return simulated_workload(workload.source, within, rollout=workload.rollout is not None)
-    batches = tuple(replace(batch, problem=problem_of(batch.problem.pod, within)) for batch in workload.batches)
-    return replace(workload, batches=batches, index=within.cluster)
+        return simulated_workload(workload.source, context, rollout=workload.rollout is not None)
+    batches = tuple(replace(batch, problem=problem_of(batch.problem.pod, context)) for batch in workload.batches)
+    return replace(workload, batches=batches, index=context.cluster)
 
 
 def other_pods(pods: Iterable[Pod], every: Sequence[ReplicatedSource], index: ReadOnlyIndex) -> list[OtherPods]:

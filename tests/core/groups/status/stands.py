@@ -72,7 +72,7 @@ def told(group, index, of=(), pods=(), before=None, *, generation=1, now=NOON, o
         members=tuple(of),
         pods=tuple(pods),
         older=tuple(older),
-        within=Context(policy=policy or Policy(), version=RECORDED, index=index, now=now),
+        context=Context(policy=policy or Policy(), version=RECORDED, index=index, now=now),
     )
     return assess(seen, before or SpreadGroupStatus())
 

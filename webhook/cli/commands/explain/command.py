@@ -78,28 +78,28 @@ def explain(  # noqa: PLR0913 one parameter an option
     path = ["/".join(words)] if words else []
     target = read_target(path, frame.namespace or DEFAULT_NAMESPACE, frame.policy.workloads)
     named = target.named
-    known, within = cluster_with_pods(
+    known, context = cluster_with_pods(
         selection, frame, lambda item: named is not None and named.is_in(item), lost="explain needs them"
     )
-    context, options = click.get_current_context(), selection.as_options if known.server is not None else ""
+    ctx, options = click.get_current_context(), selection.as_options if known.server is not None else ""
     if all_pending:
-        context.exit(_pending(known, selection, within, output, everywhere=all_namespaces))
-    questions, incomplete = _file_questions(target.files, known, within) if target.files else ([], False)
+        ctx.exit(_pending(known, selection, context, output, everywhere=all_namespaces))
+    questions, incomplete = _file_questions(target.files, known, context) if target.files else ([], False)
     if named is not None:
-        named = replace(named, namespace=within.namespace or DEFAULT_NAMESPACE)
-        questions = [*_cluster_questions(named, known, within, guessed=not frame.namespace)]
+        named = replace(named, namespace=context.namespace or DEFAULT_NAMESPACE)
+        questions = [*_cluster_questions(named, known, context, guessed=not frame.namespace)]
     events = ScaleInEvents(known)
-    answers = [_answer(question, known, events, within, options) for question in questions]
+    answers = [_answer(question, known, events, context, options) for question in questions]
     if output == "text":
         print_results(joined_pages(answers, partial(render_page, color=has_color(sys.stdout))))
     elif answers:
         print_values(one_or_all([*map(explained, answers)]), output)
     if incomplete or not answers:
-        context.exit(Exit.UNREADABLE)
+        ctx.exit(Exit.UNREADABLE)
     stuck = any(
         answer.question.refused or (answer.explanation.cause and not answer.question.bound) for answer in answers
     )
-    context.exit(Exit.FINDINGS if stuck else Exit.FINE)
+    ctx.exit(Exit.FINDINGS if stuck else Exit.FINE)
 
 
 def _check_usage(words: Sequence[str], *, all_pending: bool, all_namespaces: bool) -> None:
@@ -113,20 +113,22 @@ def _check_usage(words: Sequence[str], *, all_pending: bool, all_namespaces: boo
 
 
 def _answer(
-    question: PodToExplain, known: ClusterSource, events: ScaleInEvents, within: Context, options: str
+    question: PodToExplain, known: ClusterSource, events: ScaleInEvents, context: Context, options: str
 ) -> AnsweredQuestion:
-    explanation = explain_pod(problem_of(question.pod, within), within.cluster)
-    replicas = replicas_after(explanation.fixes, question.pod, question.maker, within)
+    explanation = explain_pod(problem_of(question.pod, context), context.cluster)
+    replicas = replicas_after(explanation.fixes, question.pod, question.maker, context)
     causes = events.causes(question.maker, question.pod.meta.namespace, explanation.balances)
     return AnsweredQuestion(question, explanation, known.missing, options, replicas, causes)
 
 
-def _file_questions(files: Sequence[str], known: ClusterSource, within: Context) -> tuple[list[PodToExplain], bool]:
+def _file_questions(files: Sequence[str], known: ClusterSource, context: Context) -> tuple[list[PodToExplain], bool]:
     """Return the pods of the files to explain, and whether a part of the input was unreadable."""
     run, questions = CheckRun(), list[PodToExplain]()
     for manifest in run.manifests(read_files(files, unpack=True), duplicates=False):
         try:
-            questions += pods_of_object(manifest.value, stated_type(manifest.value), within, known.index, applied=False)
+            questions += pods_of_object(
+                manifest.value, stated_type(manifest.value), context, known.index, applied=False
+            )
         except DecodeError as error:
             run.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
     print_faults(run.faults)
@@ -137,7 +139,7 @@ def _file_questions(files: Sequence[str], known: ClusterSource, within: Context)
 
 
 def _cluster_questions(
-    named: NamedObject, known: ClusterSource, within: Context, *, guessed: bool
+    named: NamedObject, known: ClusterSource, context: Context, *, guessed: bool
 ) -> Iterator[PodToExplain]:
     """Yield the pods to explain for an object.
 
@@ -150,7 +152,7 @@ def _cluster_questions(
     else:
         mine = [*waiting_pods_of(named.kind, named.name, named.namespace, index)]
     if mine and named.kind == "Pod":
-        yield pod_to_explain(mine[0], within, index)
+        yield pod_to_explain(mine[0], context, index)
         return
     target = None
     try:
@@ -160,25 +162,25 @@ def _cluster_questions(
             raise
     # A readable DaemonSet gets a question for each node.
     if mine and (target is None or named.kind != "DaemonSet"):
-        question = with_siblings(pod_to_explain(mine[0], within, index), len(mine), named.title)
-        yield replace(question, refused=() if target is None else refused_of(*target, within))
+        question = with_siblings(pod_to_explain(mine[0], context, index), len(mine), named.title)
+        yield replace(question, refused=() if target is None else refused_of(*target, context))
         return
     if target is None:
         return
     try:
-        yield from pods_of_object(*target, within, index, applied=True)
+        yield from pods_of_object(*target, context, index, applied=True)
     except DecodeError as error:
         raise CommandError(f"{known.source}: {named.title}: {error.message}", Exit.UNREADABLE) from error
 
 
 def _pending(
-    known: ClusterSource, selection: ClusterSelection, within: Context, output: str, *, everywhere: bool
+    known: ClusterSource, selection: ClusterSelection, context: Context, output: str, *, everywhere: bool
 ) -> Exit:
     index = known.index
-    namespaces = (within.namespace,) if within.namespace and not everywhere else index.known_namespaces()
-    where = "" if everywhere or not within.namespace else f"namespace {within.namespace}"
+    namespaces = (context.namespace,) if context.namespace and not everywhere else index.known_namespaces()
+    where = "" if everywhere or not context.namespace else f"namespace {context.namespace}"
     options = selection.as_options if known.server else ""
-    groups = pending.group(waiting_pods(index, namespaces), within, known.missing, options)
+    groups = pending.group(waiting_pods(index, namespaces), context, known.missing, options)
     if output == "text":
         print_results(pending.render(groups, index, where, color=has_color(sys.stdout), options=selection.as_options))
     else:

@@ -39,18 +39,20 @@ class PendingGroup(Struct, frozen=True, kw_only=True):
         return tuple(f"{pod.meta.namespace}/{pod.meta.name}" for pod in self.pods)
 
 
-def group(pods: Iterable[Pod], within: Context, missing: tuple[str, ...] = (), options: str = "") -> list[PendingGroup]:
+def group(
+    pods: Iterable[Pod], context: Context, missing: tuple[str, ...] = (), options: str = ""
+) -> list[PendingGroup]:
     """Group the pods by cause and scheduler message. The worst cause and the largest group come first."""
     alike_pods: dict[tuple[PendingCause, str], list[Pod]] = defaultdict(list)
     for pod in pods:
-        explanation = explain_pod(problem_of(pod, within), brief=True)
-        alike_pods[pending_cause(pod, explanation, within.policy), explanation.verdict.sentence].append(pod)
+        explanation = explain_pod(problem_of(pod, context), brief=True)
+        alike_pods[pending_cause(pod, explanation, context.policy), explanation.verdict.sentence].append(pod)
     groups = [
         PendingGroup(
             kind=kind,
             answer=AnsweredQuestion(
-                question=pod_to_explain(alike[0], within, within.cluster),
-                explanation=explain_pod(problem_of(alike[0], within), within.cluster),
+                question=pod_to_explain(alike[0], context, context.cluster),
+                explanation=explain_pod(problem_of(alike[0], context), context.cluster),
                 missing=missing,
                 options=options,
             ),

@@ -67,7 +67,7 @@ def plan(*, files: tuple[str, ...], name: str, output: str, selection: ClusterSe
     collect_rarely()
     # First the files, so that a mistyped file name is not reported as a fault of the kubeconfig.
     objects = objects_in(files)
-    known, within = cluster_with_pods(
+    known, context = cluster_with_pods(
         selection,
         frame,
         lambda item: (
@@ -75,8 +75,8 @@ def plan(*, files: tuple[str, ...], name: str, output: str, selection: ClusterSe
         ),
         lost="plan needs them",
     )
-    within = replace(within, namespace=within.namespace or DEFAULT_NAMESPACE)
-    answers = planned_groups(files, objects, name, known, within)
+    context = replace(context, namespace=context.namespace or DEFAULT_NAMESPACE)
+    answers = planned_groups(files, objects, name, known, context)
     if output == "text":
         print_results(joined_pages(answers, partial(page, color=has_color(sys.stdout))))
     elif output in {"patch", "manifest"}:

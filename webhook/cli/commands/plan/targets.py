@@ -79,7 +79,7 @@ def objects_in(files: Sequence[str]) -> list[SourceObject]:
 
 
 def planned_groups(
-    files: Sequence[str], objects: Iterable[SourceObject], name: str, known: ClusterSource, within: Context
+    files: Sequence[str], objects: Iterable[SourceObject], name: str, known: ClusterSource, context: Context
 ) -> list[PlannedGroup]:
     """Plan the groups in the objects of the files. Without files, plan all groups of the namespace.
 
@@ -93,10 +93,10 @@ def planned_groups(
     kept = (item for item in known.kept if not (files and is_group(item.of)))
     stored = (SourceObject(item.of, item.raw, known.source, applied=True) for item in kept)
     for source in chain(objects, stored):
-        _sort_in(read, source, within)
-    here = [wanted for wanted in read.groups if files or wanted.group.namespace == within.namespace]
+        _sort_in(read, source, context)
+    here = [wanted for wanted in read.groups if files or wanted.group.namespace == context.namespace]
     groups = [wanted for wanted in here if not name or wanted.group.name == name]
-    groups += [_configured(config_map, read, within, known.index.nodes.view()) for config_map in read.configured]
+    groups += [_configured(config_map, read, context, known.index.nodes.view()) for config_map in read.configured]
     if not groups and not files and known.server is not None and (why := known.index.lacks(RESOURCE)):
         raise CommandError(f"{known.source}: {why}", Exit.CLUSTER)
     if not groups:
@@ -104,10 +104,10 @@ def planned_groups(
         raise CommandError(
             f"{where}: no {KIND}{f' {name}' * bool(name)} and no ConfigMap with the key cluster-size", Exit.UNREADABLE
         )
-    return [_planned(wanted, read, known, within) for wanted in groups]
+    return [_planned(wanted, read, known, context) for wanted in groups]
 
 
-def _sort_in(read: _Read, item: SourceObject, within: Context) -> None:
+def _sort_in(read: _Read, item: SourceObject, context: Context) -> None:
     """Add an object to the groups, ConfigMaps or workloads in ``read``.
 
     A workload already in ``read`` is kept, so files override the cluster. Raises CommandError for a faulty group or an
@@ -117,7 +117,7 @@ def _sort_in(read: _Read, item: SourceObject, within: Context) -> None:
     try:
         if is_group(of):
             value = object_of(item.value)
-            group = read_group(value, within.namespace)
+            group = read_group(value, context.namespace)
             read.groups.append(_Wanted(group, applicable(of, value, group.namespace)))
         elif of.kind == _CONFIG_MAP:
             value = object_of(item.value)
@@ -126,7 +126,7 @@ def _sort_in(read: _Read, item: SourceObject, within: Context) -> None:
             titles = {workload.source.title for workload in read.workloads}
             read.workloads.extend(
                 WrittenWorkload(source, of, item.value)
-                for source in sources_of(item.value, of, within, applied=item.applied)
+                for source in sources_of(item.value, of, context, applied=item.applied)
                 if source.title not in titles and _may_be_shard(source)
             )
     except GroupError as error:
@@ -144,14 +144,14 @@ def _may_be_shard(source: ReplicatedSource) -> bool:
     return kind in {STATEFUL_SET, DEPLOYMENT} or (kind == REPLICA_SET and workload.meta.controller is None)
 
 
-def _configured(value: Mapping[str, object], read: _Read, within: Context, view: NodeView) -> _Wanted:
+def _configured(value: Mapping[str, object], read: _Read, context: Context, view: NodeView) -> _Wanted:
     """The group of a ConfigMap. Raises CommandError if the ConfigMap is faulty."""
     meta = value.get("metadata")
     name = one_line(str(meta.get("name", "")), _MAX_NAME) if isinstance(meta, Mapping) else ""
     try:
         # Such ConfigMaps are older than the present label. Use the label of more nodes.
         key = max((ZONE, BETA_ZONE), key=lambda label: view.column(label).present.bit_count())
-        group = read_config_map(value, within.namespace, view.column(key).values, key)
+        group = read_config_map(value, context.namespace, view.column(key).values, key)
         group = _with_labels(group, [workload.source for workload in read.workloads])
     except GroupError as error:
         raise CommandError(_faults_text(f"{_CONFIG_MAP} {name}".rstrip(), error), Exit.UNREADABLE) from error
@@ -185,23 +185,23 @@ def _with_labels(group: Group, workloads: Sequence[ReplicatedSource]) -> Group:
     return replace(group, selector=LabelSelector(match_labels=common), shard_label=distinct[0])
 
 
-def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, within: Context) -> PlannedGroup:
+def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, context: Context) -> PlannedGroup:
     group = wanted.group
     groups = known.index.namespaces.all_groups().get(group.namespace, ())
     status = next((other.status for other in groups if other.meta.name == group.name), None) or GroupStatus()
     before = stored_of(group, status.workloads)
     workloads = _group_workloads(group, read.workloads)
-    members = [_member(workload.source, group, within) for workload in workloads]
+    members = [_member(workload.source, group, context) for workload in workloads]
     if duplicates := duplicate_shards(members):
         raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {duplicates}", Exit.UNREADABLE)
-    plan_input = shards_in_cluster(group, members, within, before.zones)
+    plan_input = shards_in_cluster(group, members, context, before.zones)
     before = before if before.zones else _template_fields(group, plan_input.shards)
     shards = {shard.name for shard in plan_input.shards if shard.exists}
     others = {workload.name for workload in read.workloads if workload.source.namespace == group.namespace} - shards
     taken = tuple(shard.name for shard in plan_input.expected if shard.name in others)
     labels = f"{one_line(compile_selector(group.selector).text, 200)} and {one_line(group.shard_label, _MAX_NAME)}"
     invented = f"no workload has the labels {labels}, so the plan uses invented pods without requests"
-    freed = shards_in_cluster(group, members, within) if status.workloads else plan_input
+    freed = shards_in_cluster(group, members, context) if status.workloads else plan_input
     return PlannedGroup(
         answer=plan_answer(plan_input, freed, before),
         stored=bool(status.workloads),
@@ -253,8 +253,8 @@ def _group_workloads(group: Group, workloads: Iterable[WrittenWorkload]) -> list
     ]
 
 
-def _member(source: ReplicatedSource, group: Group, within: Context) -> GroupMember:
-    pod = next_pod_of(source, within).pod
+def _member(source: ReplicatedSource, group: Group, context: Context) -> GroupMember:
+    pod = next_pod_of(source, context).pod
     value = source.template.template.labels[group.shard_label]
     return GroupMember(workload=source.workload, shard=value, pod=pod, pods=source.replicas)
 

@@ -191,13 +191,13 @@ def answer_request(
     opened = selection.opened
     namespace = opened.namespace if isinstance(opened, LiveCluster) else DEFAULT_NAMESPACE
     target = read_target(request.words, frame.namespace or namespace, embedded)
-    known, within = cluster_with_pods(
+    known, context = cluster_with_pods(
         selection, frame, lambda item: is_kept(item, target, what_if, embedded), lost=_LOST
     )
-    within = replace(within, namespace=within.namespace or DEFAULT_NAMESPACE)
-    target = target.in_namespace(within.namespace)
+    context = replace(context, namespace=context.namespace or DEFAULT_NAMESPACE)
+    target = target.in_namespace(context.namespace)
     workloads, incomplete = targets(
-        target, known, within, what_if, replicas=request.replicas, everywhere=not frame.namespace
+        target, known, context, what_if, replicas=request.replicas, everywhere=not frame.namespace
     )
     if request.scale_in:
         workloads = at_minimum(workloads, known.index)
@@ -206,7 +206,7 @@ def answer_request(
     progress = Progress("states")
     effort = Effort(states=request.states)
     run = Run(
-        index=known.index, targets=workloads, within=within, effort=effort, rollout=request.rollout, tick=progress
+        index=known.index, targets=workloads, context=context, effort=effort, rollout=request.rollout, tick=progress
     )
     try:
         answers = [*run.answers(what_if)]

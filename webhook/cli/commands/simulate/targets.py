@@ -94,7 +94,7 @@ def _may_be_removed(pod: _Bound, target: Target) -> bool:
 def targets(  # noqa: PLR0913 the last two by keyword
     target: Target,
     known: ClusterSource,
-    within: Context,
+    context: Context,
     what_if: WhatIf,
     *,
     replicas: int | None,
@@ -108,7 +108,7 @@ def targets(  # noqa: PLR0913 the last two by keyword
     Args:
         target: The target on the command line.
         known: The cluster.
-        within: The context of the rules: cluster, policy and default namespace.
+        context: The context of the rules: cluster, policy and default namespace.
         what_if: The events.
         replicas: Replicas of each workload. None for its own number.
         everywhere: Whether the command line has no namespace.
@@ -116,18 +116,18 @@ def targets(  # noqa: PLR0913 the last two by keyword
     Raises:
         CommandError: The object does not exist, or makes no pods.
     """
-    incomplete, namespace, unreadable = False, "" if everywhere else within.namespace, list[str]()
+    incomplete, namespace, unreadable = False, "" if everywhere else context.namespace, list[str]()
     if target.files:
-        workloads, incomplete = _from_files(target.files, known, within, replicas)
+        workloads, incomplete = _from_files(target.files, known, context, replicas)
     elif target.named is not None:
         raw, stated = find_object(target.named, known, guessed=everywhere)
         try:
-            workloads = [*sources_of(raw, stated, within, applied=True, replicas=replicas)]
+            workloads = [*sources_of(raw, stated, context, applied=True, replicas=replicas)]
         except DecodeError as error:
             raise CommandError(f"{known.source}: {target.named.title}: {error.message}", Exit.UNREADABLE) from error
     else:
         here = [item for item in known.kept if not _is_pod(item) and namespace in {"", read_meta(item.raw).namespace}]
-        workloads, unreadable = _from_objects(here, known, within)
+        workloads, unreadable = _from_objects(here, known, context)
     if not workloads and not target.everything:
         what = ", ".join(target.files) or (target.named.title if target.named else "")
         raise CommandError(f"{what}: no workload whose pods need a node", Exit.UNREADABLE)
@@ -192,13 +192,13 @@ def _autoscaler(source: ReplicatedSource, index: ClusterIndex) -> Autoscaler | N
 
 
 def _from_objects(
-    objects: Iterable[Item], known: ClusterSource, within: Context
+    objects: Iterable[Item], known: ClusterSource, context: Context
 ) -> tuple[list[ReplicatedSource], list[str]]:
     """Return the workloads in the cluster's objects, and a line for each unreadable object."""
     workloads, unreadable = list[ReplicatedSource](), list[str]()
     for item in objects:
         try:
-            workloads += sources_in_cluster(item.of, item.raw, within)
+            workloads += sources_in_cluster(item.of, item.raw, context)
         except DecodeError as error:
             unreadable.append(undecodable_line(item.of.kind, item.raw, error.message))
     for line in unreadable:
@@ -212,14 +212,14 @@ def _max_replicas(source: ReplicatedSource, index: ClusterIndex) -> int:
 
 
 def _from_files(
-    files: Sequence[str], known: ClusterSource, within: Context, replicas: int | None
+    files: Sequence[str], known: ClusterSource, context: Context, replicas: int | None
 ) -> tuple[list[ReplicatedSource], bool]:
     run, workloads, read = CheckRun(), list[ReplicatedSource](), [*read_files(files, unpack=True)]
-    for scaler in autoscalers((file for file in read if isinstance(file, File)), within.namespace):
+    for scaler in autoscalers((file for file in read if isinstance(file, File)), context.namespace):
         add_to_index(known.index, scaler, "autoscaler")
     for manifest in run.manifests(read, duplicates=False):
         try:
-            mine = [*sources_of(manifest.value, manifest.type_meta, within, applied=False, replicas=replicas)]
+            mine = [*sources_of(manifest.value, manifest.type_meta, context, applied=False, replicas=replicas)]
         except DecodeError as error:
             run.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
             continue
@@ -228,7 +228,7 @@ def _from_files(
             named = source if source.workload.meta.name else _with_own_uid(source, len(workloads))
             workloads.append(replace(named, applied=applied))
         if not mine:
-            _add_dependency(manifest, known, within)
+            _add_dependency(manifest, known, context)
     print_faults(run.faults)
     return workloads, any(fault.fatal for fault in run.faults)
 
@@ -243,12 +243,12 @@ def _with_own_uid(source: ReplicatedSource, number: int) -> ReplicatedSource:
     return replace(source, workload=named)
 
 
-def _add_dependency(manifest: Manifest, known: ClusterSource, within: Context) -> None:
+def _add_dependency(manifest: Manifest, known: ClusterSource, context: Context) -> None:
     """Add a Service, claim or storage class of the files to the index."""
-    value = decode_or_none(manifest.json_text, manifest.type_meta, within.policy.workloads)
+    value = decode_or_none(manifest.json_text, manifest.type_meta, context.policy.workloads)
     if isinstance(value, Service | Claim):
         meta = value.metadata
         if meta is not None and not meta.namespace:
-            value = replace(value, metadata=replace(meta, namespace=within.namespace))
+            value = replace(value, metadata=replace(meta, namespace=context.namespace))
     if isinstance(value, Service | Claim | StorageClass):
         add_to_index(known.index, value, manifest.kind, manifest.file)

@@ -70,7 +70,7 @@ def repairs(cluster: ScannedCluster) -> list[Repair]:
             soft = tuple(skew.name for skew in skews if skew.above and not skew.hard)
             if not (hard or soft):
                 continue
-            running = next_pod.within.cluster.pods.count(next_pod.source.namespace, own) if own is not None else {}
+            running = next_pod.context.cluster.pods.count(next_pod.source.namespace, own) if own is not None else {}
             plan = repair_plan(next_pod, own, budgets) if hard else None
             found.append(Repair(named=scanned.named, hard=hard, soft=soft, pods=sum(running.values()), plan=plan))
     if unknown and any(repair.plan is not None and repair.plan.evictions for repair in found):

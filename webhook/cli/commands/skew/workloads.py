@@ -58,14 +58,14 @@ def read_objects(
         CommandError: Pods, nodes or the named object could not be read.
     """
     keep = _keeping(frame.policy.workloads)
-    known, here = cluster_with_pods(
+    known, context = cluster_with_pods(
         selection,
         frame,
         lambda item: keep(item) or keep_too(item) or (named is not None and named.is_in(item)),
         lost="skew needs them",
     )
-    namespace = "" if everywhere else here.namespace or DEFAULT_NAMESPACE
-    within, embedded = scan_context(here), here.policy.workloads
+    namespace = "" if everywhere else context.namespace or DEFAULT_NAMESPACE
+    within, embedded = scan_context(context), context.policy.workloads
     objects = [(item, read_meta(item.raw)) for item in known.kept if has_template(*_type(item), embedded)]
     if named is None:
         present = {key_of(meta.namespace, *_type(item), meta.name) for item, meta in objects}

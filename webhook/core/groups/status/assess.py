@@ -67,7 +67,7 @@ class ObservedGroup(Struct, frozen=True, kw_only=True):
         members: The workloads of the group.
         pods: The pods selected by the group, without finished and terminating pods.
         older: The older groups of the namespace. None for an unreadable group.
-        within: The policy, and the cluster with these pods.
+        context: The policy, and the cluster with these pods.
     """
 
     group: Group
@@ -75,7 +75,7 @@ class ObservedGroup(Struct, frozen=True, kw_only=True):
     members: tuple[GroupMember, ...]
     pods: tuple[Pod, ...]
     older: tuple[Group | None, ...] = ()
-    within: Context
+    context: Context
 
 
 class _Planned(NamedTuple):
@@ -118,9 +118,9 @@ def assess(seen: ObservedGroup, before: SpreadGroupStatus) -> SpreadGroupStatus:
     """Compute the status of the group.
 
     Example:
-        ``assess(ObservedGroup(group=group, generation=1, members=(), pods=(), within=context), SpreadGroupStatus())``
+        ``assess(ObservedGroup(group=group, generation=1, members=(), pods=(), context=context), SpreadGroupStatus())``
     """
-    group, view = seen.group, seen.within.cluster.nodes.view()
+    group, view = seen.group, seen.context.cluster.nodes.view()
     refused = _refusal(seen)
     planned = None if refused else _plan(seen, before)
     stored = stored_of(group, planned.workloads if planned else ())
@@ -134,7 +134,7 @@ def assess(seen: ObservedGroup, before: SpreadGroupStatus) -> SpreadGroupStatus:
     return SpreadGroupStatus(
         observed_generation=seen.generation,
         revision=planned.revision if planned else "",
-        conditions=_date_conditions(conditions, before, seen.generation, seen.within.now),
+        conditions=_date_conditions(conditions, before, seen.generation, seen.context.now),
         workloads=planned.workloads if planned else (),
         distribution=tuple(usage.written for usage in usages),
         moves=propose_moves(group, usages, seen.pods, stored.zones, view),
@@ -169,13 +169,13 @@ def _plan(seen: ObservedGroup, before: SpreadGroupStatus) -> _Planned:
     group = seen.group
     stored = stored_of(group, before.workloads)
     searches = group.pods <= _MOST_PODS_SEARCHED
-    known = shards_in_cluster(group, seen.members, seen.within, stored.zones, searches=searches)
+    known = shards_in_cluster(group, seen.members, seen.context, stored.zones, searches=searches)
     changed = seen.generation != before.observed_generation
     kept = kept_plan(known, stored) if before.workloads else None
     if kept is not None and kept.fits:
         return _taken(seen, before, kept)
     # Pins only move if the spec changed.
-    freed = shards_in_cluster(group, seen.members, seen.within, searches=searches) if changed else known
+    freed = shards_in_cluster(group, seen.members, seen.context, searches=searches) if changed else known
     fresh = fresh_plan(known, freed)
     if kept is not None and not changed and _stays(seen, stored, kept, fresh):
         return _held(seen, before, kept, fresh)

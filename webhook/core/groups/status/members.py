@@ -51,7 +51,7 @@ class GroupMember(Struct, frozen=True, kw_only=True):
 def shards_in_cluster(
     group: Group,
     members: Iterable[GroupMember],
-    within: Context,
+    context: Context,
     stored: Mapping[str, Sequence[str]] | None = None,
     *,
     searches: bool = True,
@@ -65,11 +65,11 @@ def shards_in_cluster(
     Args:
         group: The group.
         members: The group's workloads.
-        within: The policy, and the cluster with the workloads' pods.
+        context: The policy, and the cluster with the workloads' pods.
         stored: The zones of an earlier plan, by the value of the shard label.
         searches: Whether to search all orders of small groups without another proof.
     """
-    index = without = within.cluster
+    index = without = context.cluster
     selector, running, written = compile_selector(group.selector), 0, list[Shard]()
     for member in _largest(members):
         own = selector.joined(
@@ -93,7 +93,9 @@ def shards_in_cluster(
     if len(written) > group.plan_for:
         group = replace(group, plan_for=len(written))
     shards = tuple(_settled(group, shard, stored or {}) for shard in all_shards(group, written))
-    return PlanInput(group=group, shards=shards, within=within.with_index(without), running=running, searches=searches)
+    return PlanInput(
+        group=group, shards=shards, context=context.with_index(without), running=running, searches=searches
+    )
 
 
 def duplicate_shards(members: Iterable[GroupMember]) -> str:

@@ -94,8 +94,8 @@ class Subject(Computing, frozen=True, kw_only=True):
     @cached_property
     def index(self) -> ReadOnlyIndex | None:
         """The cluster. None if it is unknown or rules must not read it (see `lacks`)."""
-        here = self.context
-        return None if here.index is None or here.budget.unjudged or self._limit else here.index
+        context = self.context
+        return None if context.index is None or context.budget.unjudged or self._limit else context.index
 
     @property
     def nodes(self) -> NodeView | None:
@@ -142,12 +142,12 @@ class Subject(Computing, frozen=True, kw_only=True):
 
     def lacks(self, *resources: str) -> Reason | None:
         """Why rules cannot read these resources of the cluster. None if they can."""
-        here = self.context
-        if here.index is None:
+        context = self.context
+        if context.index is None:
             return _NO_CLUSTER
-        if here.budget.unjudged is not None:
-            return self._limit or here.budget.unjudged.reason
-        if self._lacking and (missing := here.index.lacks(*resources, *self._choosing(resources))):
+        if context.budget.unjudged is not None:
+            return self._limit or context.budget.unjudged.reason
+        if self._lacking and (missing := context.index.lacks(*resources, *self._choosing(resources))):
             return Reason(missing)
         return self._unusable or (Missing.NO_TIME.reason if self.out_of_time else None)
 
