@@ -30,7 +30,8 @@ from webhook.core.index.remote_index import IndexClient, judge_remotely
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.mutation import mutate
-from webhook.core.review.review import decide_unread, review
+from webhook.core.review.review import review
+from webhook.core.review.unread import decide_unread
 from webhook.core.rules.rule_set import skipped_rules
 from webhook.logs import exception_fields
 
@@ -157,7 +158,7 @@ def answer(  # noqa: PLR0913 each differs between requests
         budget: The time limit, on the clock `time.perf_counter`. If it forbids searches, the decision may be `costly`.
         waited: Whether waiting for missing objects is over. If false, the decision may name an awaited object. Do not
             send such a decision, or a `costly` one. Call this function again instead.
-        unread_for: Why the request has no objects: its body was not read (`core.review.review.decide_unread`).
+        unread_for: Why the request has no objects: its body was not read (`core.review.unread.decide_unread`).
         asking: Reads the index from a thread other than its owner.
     """
 
@@ -165,10 +166,10 @@ def answer(  # noqa: PLR0913 each differs between requests
         context = engine.context(now, budget)
 
         def judge(index: ReadOnlyIndex | None) -> Decision:
-            here = context if index is None or index is engine.index else context.with_index(index)
+            read = context if index is None or index is engine.index else context.with_index(index)
             if unread_for is not None:
-                return decide_unread(request, here, unread_for, may_deny=route == "validate")
-            return (review if route == "validate" else mutate)(request, here, waited=waited)
+                return decide_unread(request, read, unread_for, may_deny=route == "validate")
+            return (review if route == "validate" else mutate)(request, read, waited=waited)
 
         try:
             with nullcontext() if budget.may_search else time_limit(_is_over(_IN_LINE_SECONDS)):

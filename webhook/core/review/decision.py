@@ -49,6 +49,11 @@ class AdmissionRequest(Struct, frozen=True, kw_only=True):
         return self.group, self.kind
 
     @property
+    def is_write(self) -> bool:
+        """Whether the request creates or updates an object."""
+        return self.operation in {"CREATE", "UPDATE"}
+
+    @property
     def stated(self) -> TypeMeta:
         return TypeMeta(api_version=self.api_version, kind=self.kind)
 

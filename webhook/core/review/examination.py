@@ -40,9 +40,9 @@ def examine(
         DecodeError: The text is not a JSON object, or its apiVersion or kind is not a string.
     """
     stated = stated_type(raw)
-    here = replace(context, offline=True)
+    context = replace(context, offline=True)
     try:
-        evaluation, strict = _exactly(raw, stated, here)
+        evaluation, strict = _exactly(raw, stated, context)
     except DecodeError as error:
         evaluation, strict = Evaluation(None, (), decode_error=error), ()
     if evaluation.decode_error is not None:
@@ -52,10 +52,10 @@ def examine(
         )
     workload = evaluation.workload
     meta = workload.meta if workload else read_meta(raw)
-    target = target_of(meta, stated.kind or "", meta.namespace or here.namespace, meta.name, here.index)
+    target = target_of(meta, stated.kind or "", meta.namespace or context.namespace, meta.name, context.index)
     return Examination(
         workload=workload,
-        findings=judge(evaluation, here, target, meta),
+        findings=judge(evaluation, context, target, meta),
         not_evaluated=evaluation.not_evaluated,
         decode_error=evaluation.decode_error,
         warnings=strict + (_api_warnings(workload, evaluation) if workload is not None and workload.built_in else ()),

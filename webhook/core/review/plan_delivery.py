@@ -32,7 +32,6 @@ from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_text import plain
 
 _DELIVERED = frozenset({STATEFUL_SET, DEPLOYMENT})
-_WRITES = frozenset({"CREATE", "UPDATE"})
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NO_AFFINITY = Affinity()
 # evenspread records at most three constraints, two terms and the zones of a group. Users can write a longer record.
@@ -43,7 +42,7 @@ _EMPTY: _JsonObject = {}
 
 def takes_plans(request: AdmissionRequest) -> bool:
     """Whether the request writes a workload whose kind can get a plan."""
-    written = request.operation in _WRITES and not request.sub_resource and request.object is not None
+    written = request.is_write and not request.sub_resource and request.object is not None
     return written and request.group_kind in _DELIVERED
 
 

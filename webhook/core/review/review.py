@@ -6,56 +6,45 @@ In an update, a denial becomes a warning if the old object had the same finding.
 cannot be decoded results in a finding, not an error.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta
-from webhook.core.api.well_known import KUBE_SYSTEM_ACCOUNTS_GROUP, OUR_PREFIX
-from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.budget import Missing, OutOfTimeError, Reason
+from webhook.core.api.well_known import OUR_PREFIX
+from webhook.core.budget import Missing, OutOfTimeError
 from webhook.core.context import Context
-from webhook.core.decoders import has_more_values
 from webhook.core.index.owners import Awaited
 from webhook.core.policy.options import TooLarge
-from webhook.core.policy.policy import Mode, Policy
-from webhook.core.review.as_workload import as_stateful_set, as_update, capped_for_scale, is_revision
+from webhook.core.policy.policy import Mode
+from webhook.core.review.as_workload import as_stateful_set, as_update, is_revision
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.evaluation import (
     Evaluation,
     cost_and_limit,
     evaluate_object,
-    evaluation_without_answers,
     with_unanswered_rules,
 )
 from webhook.core.review.judging import (
     JudgedFinding,
-    cap_on_pods,
     drop_undenied_unanswered,
     drop_warned_by_policies,
     excuse_old_findings,
-    judge,
-    target_of,
 )
-from webhook.core.review.messages import denial, not_read, warnings_of
+from webhook.core.review.messages import not_read
+from webhook.core.review.outcome import decide, decide_clean, judge_by_policy, judge_request
 from webhook.core.review.read_object import ReadObject, read_within_limit
-from webhook.core.review.skip_reasons import is_controller, why_unexamined
-from webhook.core.rules.frame.rule import NotEvaluated
+from webhook.core.review.skip_reasons import why_unexamined
+from webhook.core.review.unread import decide_failed
 from webhook.core.rules.frame.subject import Subject, placed_constraints
-from webhook.core.rules.object_cost import MAX_VALUES
-from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_evaluation import noted, with_tried_fixes
-from webhook.core.text import object_title, one_line
-from webhook.core.workloads.kind_fields import constraint_paths
 from webhook.core.workloads.kinds import BUILT_IN_KINDS
-from webhook.core.workloads.reading import parse_object, read_meta
 from webhook.core.workloads.workload import Workload
 
-# Eight messages of 1,024 characters fit into the 10 KiB limit of an audit annotation.
-_MAX_AUDITED, _AUDITED_CHARS = 8, 1024
 # Other requests wait for the index meanwhile. With 5,000 nodes, ordinary objects take under a hundredth of this time.
 _MAX_JUDGING_SECONDS = 0.5
+_COSTLY = Decision(costly=True)
 
 
 def review(request: AdmissionRequest, context: Context, *, waited: bool = True) -> Decision:
@@ -66,7 +55,7 @@ def review(request: AdmissionRequest, context: Context, *, waited: bool = True) 
     """
     try:
         write = as_update(request, context.index) if request.sub_resource else request
-        if write is None or write.object is None or write.operation not in _REVIEWED:
+        if write is None or write.object is None or not write.is_write:
             return Decision(reason="nothing to review")
         if not is_revision(write):
             given = read_within_limit(write.object, write.stated, context.policy)
@@ -76,7 +65,7 @@ def review(request: AdmissionRequest, context: Context, *, waited: bool = True) 
             return Decision(reason="its owner is reviewed")
         if reason := why_unexamined(write, given, context):
             return Decision(reason=reason)
-        here = replace(
+        narrowed = replace(
             context,
             budget=context.budget.at_most(_MAX_JUDGING_SECONDS),
             namespace=write.namespace,
@@ -84,9 +73,9 @@ def review(request: AdmissionRequest, context: Context, *, waited: bool = True) 
             fixes=False,
             warned_by_policies=_warned_by_policies(request, context),
         )
-        return _with_load_warning(_reviewed(write, given, here, waited=waited), here)
+        return _with_load_warning(_reviewed(write, given, narrowed, waited=waited), narrowed)
     except Exception as error:  # noqa: BLE001 an exception that the author can cause must not let the object pass
-        return _failed(request, context, error)
+        return decide_failed(request, context, error)
 
 
 def _warned_by_policies(request: AdmissionRequest, context: Context) -> frozenset[str]:
@@ -94,113 +83,46 @@ def _warned_by_policies(request: AdmissionRequest, context: Context) -> frozense
     return context.warned_by_policies if request.group_kind in BUILT_IN_KINDS else frozenset()
 
 
-def _with_load_warning(decision: Decision, here: Context) -> Decision:
+def _with_load_warning(decision: Decision, context: Context) -> Decision:
     """Add a warning if rules skipped a search because of too many other requests."""
-    if here.budget.unjudged is None or here.budget.unjudged is not Missing.CROWDED or not decision.allowed:
+    if context.budget.unjudged is not Missing.CROWDED or not decision.allowed:
         return decision
     if not any(each.needs_search for each in decision.not_evaluated):
         return decision
     return replace(decision, warnings=(*decision.warnings, *not_read(Missing.CROWDED.value)))
 
 
-def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decision:
-    """Decide a request whose review raised an exception, as if every rule had raised.
-
-    Updates of only metadata or status are allowed, and so are objects made by a controller from a reviewed object.
-    """
-    policy, controlled = here.policy, is_controller(request.user, here.policy)
-    if policy.too_large == TooLarge.ALLOW or controlled or request.object is None or _changes_metadata_only(request):
-        return Decision(reason="internal error", audit={"error": "internal"}, fault=error)
-    evaluation = evaluation_without_answers(request.group_kind, Missing.RULE_FAILED.reason, error)
-    decision = _denied_unanswered(request, here, evaluation, read_meta(request.object))
-    return replace(decision, audit={**decision.audit, "error": "internal"}, fault=error)
-
-
-def decide_unread(request: AdmissionRequest, context: Context, why: Reason, *, may_deny: bool) -> Decision:
-    """Decide a request with an object that could not be read.
-
-    Deny the request if a rule in mode deny applies. With ``tooLarge: allow`` in the policy, or without ``may_deny``
-    (the mutating route), admit it with a warning.
-    """
-    decision, policy, kind = Decision(), context.policy, request.group_kind
-    if may_deny:
-        if request.sub_resource or request.operation not in _REVIEWED:
-            return Decision(reason="nothing to review")
-        if is_controller(request.user, policy):
-            return Decision(reason="its owner is reviewed")
-        if not is_revision(request) and not constraint_paths(request.api_version, request.kind, policy.workloads):
-            return Decision(reason="no pod template")
-        if policy.too_large != TooLarge.ALLOW:
-            decision = _denied_unanswered(request, context, evaluation_without_answers(kind, why), _NO_META)
-    return replace(decision, reason=why.text, warnings=not_read(why.text) if decision.allowed else ())
-
-
-def _denied_unanswered(request: AdmissionRequest, here: Context, evaluation: Evaluation, meta: ObjectMeta) -> Decision:
-    judged = drop_undenied_unanswered(_judged(request, here, evaluation, meta))
-    return _decide(request, here.policy, evaluation, judged[:1], warns=False)
-
-
-def _judged(
-    request: AdmissionRequest, here: Context, evaluation: Evaluation, meta: ObjectMeta
-) -> tuple[JudgedFinding, ...]:
-    judged = _by_policy(request, here, evaluation, meta)
-    if request.sub_resource:
-        judged = capped_for_scale(judged)
-    if request.kind == "Pod" or KUBE_SYSTEM_ACCOUNTS_GROUP in request.groups:
-        judged = tuple(map(cap_on_pods, judged))
-    return judged
-
-
-def _changes_metadata_only(request: AdmissionRequest) -> bool:
-    if request.operation != "UPDATE" or request.object is None or request.old_object is None:
-        return False
-    if has_more_values(request.object, MAX_VALUES) or has_more_values(request.old_object, MAX_VALUES):
-        return False
-    try:
-        kept = [parse_object(each) for each in (request.object, request.old_object)]
-    except DecodeError:
-        return False
-    new, old = ({**each, "metadata": 0, "status": 0} for each in kept if isinstance(each, dict))
-    return new == old
-
-
-def _reviewed(request: AdmissionRequest, given: ReadObject, here: Context, *, waited: bool) -> Decision:
-    new = _evaluated(given, here)
+def _reviewed(request: AdmissionRequest, given: ReadObject, context: Context, *, waited: bool) -> Decision:
+    new = _evaluated(given, context)
     if new is None:
         return _COSTLY
     if not new.findings:
-        return _clean(new)
-    if not waited and _lacks_only_the_namespace(request.namespace, here):
+        return decide_clean(new)
+    if not waited and _lacks_only_the_namespace(request.namespace, context):
         awaits = Awaited(api_version="v1", kind="Namespace", namespace="", name=request.namespace)
         return Decision(reason="too-early", awaits=awaits)
-    before = _old_object(request, here)
+    before = _old_object(request, context)
     # If rules see no difference, evaluate once.
-    old = None if before is None else new if _are_alike(before, given) else _evaluated(before, here)
+    old = None if before is None else new if _are_alike(before, given) else _evaluated(before, context)
     if before is not None and old is None:
         return _COSTLY
-    judged = _judged(request, here, new, _meta_of(new))
+    judged = judge_request(request, context, new, _meta_of(new))
     if before is not None and old is not None:
         unchanged = (
             new.workload is not None
             and old.workload is not None
             and _parts_but_replicas(new.workload) == _parts_but_replicas(old.workload)
         )
-        excuse = unchanged or _had_time(before, old, given, here)
-        had = judged if old is new else _by_policy(request, here, old, _meta_of(old))
+        excuse = unchanged or _had_time(before, old, given, context)
+        had = judged if old is new else judge_by_policy(request, context, old, _meta_of(old))
         judged = excuse_old_findings(judged, old, had, excuse_unjudged=excuse, unchanged=unchanged)
-    judged = drop_warned_by_policies(judged, here)
-    new, judged = _with_fixes(new, drop_undenied_unanswered(judged), here)
-    return _decide(request, here.policy, new, judged, warns=_has_reader(new, old))
-
-
-def _by_policy(
-    request: AdmissionRequest, here: Context, evaluation: Evaluation, meta: ObjectMeta
-) -> tuple[JudgedFinding, ...]:
-    return judge(evaluation, here, target_of(meta, request.kind, request.namespace, request.name, here.index), meta)
+    judged = drop_warned_by_policies(judged, context)
+    new, judged = _with_fixes(new, drop_undenied_unanswered(judged), context)
+    return decide(request, context.policy, new, judged, warns=_has_reader(new, old))
 
 
 def _meta_of(evaluation: Evaluation) -> ObjectMeta:
-    return evaluation.workload.meta if evaluation.workload else _NO_META
+    return evaluation.workload.meta if evaluation.workload else ObjectMeta()
 
 
 def _evaluated(given: ReadObject, context: Context) -> Evaluation | None:
@@ -222,15 +144,15 @@ def _evaluated(given: ReadObject, context: Context) -> Evaluation | None:
     return with_unanswered_rules(evaluation, context.policy, costly=costly)
 
 
-def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Context) -> bool:
+def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, context: Context) -> bool:
     """Whether a finding of an update only warns because its rule was not evaluated for the old object.
 
     True if neither object is costly, or if the policy admits objects that are too large. False in all other cases: an
     author could use up the time with other requests, and then add a fault to a costly object.
     """
     ended = any(each.reason.kind is Missing.TOO_COSTLY for each in old.not_evaluated)
-    costly = ended or cost_and_limit(before, here)[0] or cost_and_limit(given, here)[0]
-    return here.policy.too_large == TooLarge.ALLOW or not costly
+    costly = ended or cost_and_limit(before, context)[0] or cost_and_limit(given, context)[0]
+    return context.policy.too_large == TooLarge.ALLOW or not costly
 
 
 def _lacks_only_the_namespace(namespace: str, context: Context) -> bool:
@@ -255,26 +177,6 @@ def _with_fixes(
     tested = dict(zip(map(id, denied), tried.findings, strict=True))
     fixed = tuple(replace(each, finding=tested.get(id(each.finding), each.finding)) for each in judged)
     return replace(evaluation, not_evaluated=noted((*evaluation.not_evaluated, *tried.faults))), fixed
-
-
-def _clean(evaluation: Evaluation) -> Decision:
-    if not evaluation.not_evaluated and evaluation.feasibility is None:
-        return _CLEAN
-    return Decision(
-        not_evaluated=evaluation.not_evaluated,
-        feasibility=evaluation.feasibility,
-        audit=_feasibility_note(evaluation.feasibility),
-    )
-
-
-def _feasibility_note(feasibility: Feasibility | None) -> Mapping[str, str]:
-    """Return an audit annotation with the reason why a pod's dry run has no result.
-
-    Empty if the dry run has a result. Users do not see the annotation.
-    """
-    if feasibility is None or not isinstance(feasibility.answer, NotEvaluated):
-        return {}
-    return {"feasibility": f"{feasibility.verdict}: {one_line(feasibility.answer.missing)}"}
 
 
 def _old_object(request: AdmissionRequest, context: Context) -> ReadObject | None:
@@ -320,51 +222,3 @@ def _parts_with_findings(workload: Workload) -> tuple[object, ...]:
 def _parts_but_replicas(workload: Workload) -> tuple[object, ...]:
     templates = [(each.path, each.template.labels, each.template.spec) for each in workload.templates]
     return (workload.selector, workload.strategy, templates)
-
-
-def _decide(
-    request: AdmissionRequest, policy: Policy, evaluation: Evaluation, judged: Sequence[JudgedFinding], *, warns: bool
-) -> Decision:
-    denied = [each.finding for each in judged if each.mode is Mode.DENY]
-    warned = [each.finding for each in judged if each.mode is Mode.WARN] if warns else []
-    own = request.name or (evaluation.workload.meta.generate_name if evaluation.workload else "")
-    name = object_title(request.kind, request.namespace, own).removesuffix("/")
-    return Decision(
-        allowed=not denied,
-        message=denial(name, denied, policy.messages) if denied else "",
-        findings=tuple(judged),
-        not_evaluated=evaluation.not_evaluated,
-        warnings=warnings_of(warned),
-        feasibility=evaluation.feasibility,
-        audit={**_audit(judged), **_feasibility_note(evaluation.feasibility)},
-    )
-
-
-def _audit(judged: Sequence[JudgedFinding]) -> Mapping[str, str]:
-    """Return audit annotations for the first findings, and the number of all findings. Reports have all findings.
-
-    Keys are qualified names, because kube-apiserver drops other keys. It adds the webhook's name as a prefix.
-    """
-    notes = {
-        f"finding-{number}": one_line(_note(each), _AUDITED_CHARS)
-        for number, each in enumerate(judged[:_MAX_AUDITED], start=1)
-    }
-    if judged:
-        notes["findings"] = str(len(judged))
-    return notes
-
-
-def _note(judged: JudgedFinding) -> str:
-    path = f"{judged.finding.path}: "  # kube-apiserver's own words begin with it
-    return f"{judged.finding.rule} {judged.mode} {path}{_sentence(judged).removeprefix(path)}"
-
-
-def _sentence(judged: JudgedFinding) -> str:
-    parts = (judged.finding.summary, judged.finding.remedy, judged.waived)
-    return "; ".join(part for part in parts if part)
-
-
-_NO_META = ObjectMeta()
-_REVIEWED = frozenset({"CREATE", "UPDATE"})
-_CLEAN = Decision()
-_COSTLY = Decision(costly=True)
