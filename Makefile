@@ -6,6 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Without cached bytecode, each of the hundreds of processes of the tests compiles its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help install run test test-all browser pictures conformance fuzz fuzz-rules fuzz-inputs fuzz-index fuzz-events fuzz-reviews claims placing removals readers policies e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-no-loss no-loss e2e-steady e2e-release e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench bench-peers lint prose site size docs lock FORCE
 

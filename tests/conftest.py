@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import Counter
 from pathlib import Path
 
 import core_coverage
@@ -35,6 +36,17 @@ def _slowness() -> float:
     before = time.process_time()
     sum(number % 7 for number in range(1_000_000))
     return max(1.0, (time.process_time() - before) / 0.05)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]):
+    """Mark the cases of each `sampled` table slow, but for every tenth."""
+    count = Counter[str]()
+    for item in items:
+        table = item.nodeid.partition("[")[0]
+        if item.get_closest_marker("sampled") and count[table] % 10:
+            item.add_marker(pytest.mark.slow)
+        count[table] += 1
 
 
 @pytest.hookimpl(wrapper=True)

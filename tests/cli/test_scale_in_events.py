@@ -77,6 +77,7 @@ def events_read(api):
         pytest.param(("explain", "deployment/web", "-n", "shop"), f"\n  above maxSkew: {LEFT}\n", id="explain"),
     ],
 )
+@pytest.mark.sampled
 def test_the_cause_is_named_if_the_events_prove_it(api, ask, words, line, fault):
     if fault is not None:
         api.strike("any", fault, resource="events", times=2)

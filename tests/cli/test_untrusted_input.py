@@ -106,6 +106,7 @@ def test_fixes_and_patches_do_not_take_long_either(tmp_path):
         assert (ran.code, ran.seconds < SECONDS, ran.mib < MIB) == (Exit.FINDINGS, True, True), ran.errors[-500:]
 
 
+@pytest.mark.slow
 def test_as_many_constraints_as_admission_takes_are_examined(tmp_path):
     (tmp_path / "a.yaml").write_text(web([{**RIGHT, "topologyKey": f"k{each}"} for each in range(128)]))
     ran = confined(tmp_path, "check", "a.yaml", "--fail-on", "never")
@@ -113,6 +114,7 @@ def test_as_many_constraints_as_admission_takes_are_examined(tmp_path):
 
 
 @pytest.mark.parametrize("output", ["text", "json", "github", "gitlab", "junit", "sarif"])
+@pytest.mark.sampled
 def test_every_format_says_what_was_too_large(tmp_path, output):
     (tmp_path / "a.yaml").write_text(web([{}] * 129))
     ran = confined(tmp_path, "check", "a.yaml", "-o", output)
@@ -165,6 +167,7 @@ def linked(tmp_path, link, target):
         pytest.param("x/a.yaml", "secret.yaml", ".", id="text that is no manifest"),
     ],
 )
+@pytest.mark.sampled
 def test_a_link_out_of_the_working_folder_is_not_followed(tmp_path, link, target, given, options):
     work, outside = linked(tmp_path, link, target)
     ran = confined(work, "check", given, *options)
@@ -201,6 +204,7 @@ def test_links_within_the_working_folder_are_followed(tmp_path, given):
 
 
 @pytest.mark.parametrize("text", [f"--- {MARK}\n", f"a: *{MARK}\n", f"{MARK}: 1\n{MARK}: 2\n"])
+@pytest.mark.slow
 def test_text_behind_a_link_is_not_quoted(tmp_path, text):
     (tmp_path / ".env").write_text(text)
     (tmp_path / "a.yaml").symlink_to(".env")
@@ -210,6 +214,7 @@ def test_text_behind_a_link_is_not_quoted(tmp_path, text):
     assert MARK in confined(tmp_path, "check", "b.yaml", "-v").errors
 
 
+@pytest.mark.slow
 def test_a_snapshot_behind_a_link(tmp_path):
     work, _ = linked(tmp_path, "cluster.yaml", "secret.yaml")
     for arguments in (("audit", "cluster.yaml"), ("check", "real", "--snapshot", "cluster.yaml")):
@@ -285,6 +290,7 @@ NAMES = (
     "options", [(), ("-v",), ("-o", "github"), ("-o", "junit"), ("-o", "sarif"), ("--fix", "--write")]
 )
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled
 def test_names_command_neither_github_nor_a_terminal(tmp_path, name, options):
     value = json.loads(web([{**WRONG, "topologyKey": name}]))
     value["metadata"].update(name=name, namespace=name)
@@ -302,6 +308,7 @@ def test_names_command_neither_github_nor_a_terminal(tmp_path, name, options):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled
 def test_an_audit_of_a_strangers_snapshot_prints_no_command(tmp_path, name):
     value = json.loads(web([{**WRONG, "topologyKey": name}]))
     value["metadata"].update(name=name, namespace=name)
@@ -315,6 +322,7 @@ def test_an_audit_of_a_strangers_snapshot_prints_no_command(tmp_path, name):
 
 
 @pytest.mark.parametrize("output", ["text", "json", "yaml", "github", "gitlab", "sarif", "junit", "report"])
+@pytest.mark.sampled
 def test_a_name_that_is_no_text_stops_no_format(tmp_path, output):
     name = os.fsdecode(b"a\xff.json")
     (tmp_path / name).write_text(web([WRONG]))

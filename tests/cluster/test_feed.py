@@ -196,6 +196,7 @@ def test_a_required_kind_that_is_forbidden_keeps_it_from_being_ready(api, tmp_pa
         eventually(lambda: feed.synced)
 
 
+@pytest.mark.slow
 def test_losing_the_api_server_leaves_what_is_known_and_its_age(api, tmp_path):
     with feeding(api, tmp_path) as feed:
         eventually(lambda: feed.synced)
@@ -214,6 +215,7 @@ def test_losing_the_api_server_leaves_what_is_known_and_its_age(api, tmp_path):
         eventually(lambda: max(each.age for each in feed.watch_states()) < 0.3)
 
 
+@pytest.mark.slow
 def test_kinds_may_change_in_any_order_and_it_ends_as_from_scratch(api, tmp_path):
     """Pods before their nodes and namespaces, owners after their pods, twice."""
     with feeding(api, tmp_path) as feed:
@@ -277,6 +279,7 @@ class NotingIndex(ClusterIndex):
         super().mark_known(resource)
 
 
+@pytest.mark.slow
 def test_with_a_loop_the_index_changes_in_it_and_nowhere_else(api, tmp_path):
     index = NotingIndex()
 

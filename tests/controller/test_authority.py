@@ -163,6 +163,7 @@ def test_nothing_is_written_while_all_is_well(installed):
 
 @pytest.mark.parametrize("nth", range(1, 12))
 @pytest.mark.parametrize("fault", [silent, lambda *_: 409, lambda *_: 500], ids=["gone", "conflict", "error"])
+@pytest.mark.sampled
 def test_a_fault_at_any_request_of_a_rotation_is_made_good(installed, fault, nth):
     """The n-th request of the days in which the next CA is announced, takes over and is alone fails."""
     installed.upkeep.reconcile()

@@ -346,6 +346,7 @@ def test_the_plan_of_a_group_that_takes_for_ever_stays(api, reconciler, monkeypa
     assert status(api) == planned
 
 
+@pytest.mark.slow
 def test_of_groups_that_are_not_planned_no_change_is_looked_for(api, reconciler):
     """A tenant makes thousands, and each turn would count the pods of each."""
     names = [f"cache-{number:02}" for number in range(MOST_GROUPS + 1)]

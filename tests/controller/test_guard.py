@@ -111,6 +111,7 @@ def test_each_step_of_a_scale_in_keeps_the_zones_even(api, replica):
         pytest.param(GUARD, ["n-a"] * 3, ("spread-drift", "2", "guarded"), id="guarded, and uneven today"),
     ],
 )
+@pytest.mark.sampled
 def test_the_report_has_the_worst_scale_in(api, tmp_path, policy, places, expected):
     add(api, places)
     writes = []
@@ -192,6 +193,7 @@ def unready(_replica, api, _monkeypatch):
         pytest.param(unready, "no constraint counts its ready pods", id="no ready pod"),
     ],
 )
+@pytest.mark.sampled
 def test_the_report_has_the_reason_of_an_inactive_guard(api, tmp_path, monkeypatch, change, reason):
     add(api, NINE)
     with guarding(api, tmp_path, reports=True) as replica:

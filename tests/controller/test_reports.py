@@ -188,6 +188,7 @@ def test_reports_that_others_made_too_large_stop_nobodys(api, replica):
     assert (len(held(api)), replica.reports.writes["refused"], replica.reports.fault) == (1, 5, "")
 
 
+@pytest.mark.slow
 def test_reports_that_fill_a_page_hide_nobodys(api, replica):
     """30 of a tenant's, each as large as etcd takes, with our label."""
     text = "x" * 1_400_000

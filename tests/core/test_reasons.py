@@ -58,6 +58,7 @@ def lines(text, wrong):
 
 
 @pytest.mark.parametrize("wrong", [asks_for_text, returns_text_or_more, decides_by_words])
+@pytest.mark.slow
 def test_the_core_decides_by_types(wrong):
     found = {str(path.relative_to(CORE)): lines(path.read_text(), wrong) for path in CORE.rglob("*.py")}
     files = {path for path, numbers in found.items() if numbers}

@@ -57,6 +57,7 @@ def test_a_block_ends_with_a_line_break():
     assert block([]) == "[]\n"
 
 
+@pytest.mark.slow
 @given(TOPS, st.integers(0, 4))
 def test_go_yaml_reads_what_was_written(value, indent):
     text = "\n".join(block_lines(value, indent=indent)) + "\n"

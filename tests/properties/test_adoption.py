@@ -1,6 +1,7 @@
 """What a template declares is what its pods would have been given."""
 
 import msgspec
+import pytest
 from build import defaulted, index, meta, namespace, node, owner, pod, service
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -67,6 +68,7 @@ def surroundings(draw):
     return (namespace(), *services, *nodes)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(workloads(), defaults(), surroundings())
 def test_declared_is_what_would_be_injected(workload, configured, around):

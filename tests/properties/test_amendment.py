@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -139,6 +140,7 @@ def check(objects, data, load):
     assert (again.files, again.refused) == ((), ())
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(styled())
 def test_yaml(case):
@@ -178,6 +180,7 @@ def broken(draw):
     return text.encode()
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(broken())
 def test_whatever_is_in_a_file_what_is_added_stays_added(data):

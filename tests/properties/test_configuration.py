@@ -35,6 +35,7 @@ class TestAnyTextGivesAPolicyOrFaults:
         result = outcome(text)
         assert isinstance(result, Loaded) or result.render()
 
+    @pytest.mark.slow
     @given(st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=6))
     def test_any_yaml_in_our_own_words(self, value):
         head = {"apiVersion": "config.evenspread.io/v1alpha1", "kind": "SpreadPolicy"}

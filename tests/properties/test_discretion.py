@@ -99,6 +99,7 @@ def said(raw, detail, ceiling):
 
 
 @pytest.mark.parametrize("detail", KEPT_BACK)
+@pytest.mark.slow
 def test_messages_name_no_more_than_they_may(detail):
     spoke, named = Counter(), Counter()
 

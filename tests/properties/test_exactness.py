@@ -3,6 +3,7 @@
 import json
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -89,6 +90,7 @@ def attempt(function, *arguments, refused):
 class TestDecoding:
     """Whatever stands in the JSON, decoding gives a value of the model or a DecodeError, and nothing else."""
 
+    @pytest.mark.slow
     @settings(max_examples=50)
     @given(text=pod_texts | texts, kind=st.sampled_from(sorted(GO_KINDS)))
     def test_strictly(self, text, kind):
@@ -99,6 +101,7 @@ class TestDecoding:
             assert isinstance(outcome[0], dict)
             assert all(isinstance(warning, str) for warning in outcome[1])
 
+    @pytest.mark.slow
     @settings(max_examples=50)
     @given(text=pod_texts)
     def test_the_fast_way_agrees_unless_a_name_stands_twice(self, text):

@@ -158,6 +158,7 @@ pods = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(clusters(), pods)
 def test_what_is_said_of_any_pod_holds(index, incoming):
     scenario = Scenario(index, incoming, SYSTEM_DEFAULTS)

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import yaml
 from core.rules.test_fixes import CONSTRAINTS, MISFITS, objects
 from hypothesis import given, settings
@@ -58,6 +59,7 @@ def styled(draw):
     return found, yaml.safe_dump(found, default_flow_style=style == "flow", sort_keys=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(styled())
 def test_what_is_mended_is_read_the_same_by_others(case):
@@ -72,6 +74,7 @@ def test_what_is_mended_is_read_the_same_by_others(case):
     assert again.after == mended.after
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(objects())
 def test_of_plain_json_nothing_is_refused(manifest):
@@ -81,6 +84,7 @@ def test_of_plain_json_nothing_is_refused(manifest):
     assert [row.judged.finding for row in left.rows if row.judged.finding.edits] == []
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(with_text())
 def test_beside_a_block_of_text_nothing_is_refused(case):

@@ -1,5 +1,6 @@
 """The index after any sequence of events answers as one that saw only what is left of it."""
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -272,6 +273,7 @@ def recounted(truth, namespace, selector, *, leaving):
     return found
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories, constraints, st.one_of(st.none(), st.builds(lambda t: PodAffinity(required=(t,)), terms)))
 def test_an_index_after_events_decides_as_one_told_anew(history, wanted, anti):
@@ -284,6 +286,7 @@ def test_an_index_after_events_decides_as_one_told_anew(history, wanted, anti):
     assert verdict_of(truth.index, pod) == verdict_of(truth.told_anew(), pod)
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories, selectors, st.booleans())
 def test_counts_after_events_are_those_of_a_naive_recount(history, selector, leaving):
@@ -302,6 +305,7 @@ def test_counts_after_events_are_those_of_a_naive_recount(history, selector, lea
 SLACK = 8 * 1024
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories, constraints)
 def test_an_index_after_events_takes_no_more_memory_than_one_told_anew(history, wanted):

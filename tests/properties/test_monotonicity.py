@@ -85,6 +85,7 @@ def test_an_ineligible_node_changes_nothing(added, policy, written, constraints,
     assert feasible(index, every, node_selector={"pool": "a"}) == before
 
 
+@pytest.mark.slow
 @quick
 @given(written_clusters(), hard_constraints, st.integers(2, 6))
 def test_fewer_replicas_fit_where_more_replicas_fit(written, constraints, replicas):

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from build import ROOMY, constraint, declared, filled, node, owner, running
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
@@ -67,6 +68,7 @@ def clustered(nodes, standing, *others):
     return filled(ClusterIndex(), (*nodes, *others, *(pod for _, pod in pods(nodes, standing))))
 
 
+@pytest.mark.slow
 @quick
 @given(worlds())
 def test_the_numbers_are_those_of_the_cluster_with_the_pods_and_without(world):

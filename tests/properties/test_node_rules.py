@@ -140,6 +140,7 @@ def test_a_node_with_the_key_ends_what_is_said_of_an_unknown_one(found, spec, ke
     assert after == [each for each in before if each[0].topology_key not in {key, HOSTNAME}]
 
 
+@pytest.mark.slow
 @quick
 @given(nodes(), specs(), st.integers(0, 6))
 def test_nodes_that_are_shut_out_are_those_that_the_scheduler_shuts_out_for_the_key(found, spec, pods):
@@ -199,6 +200,7 @@ def test_min_domains_cap_as_many_as_is_said_and_the_fix_lets_all_in(found, spec,
             assert placed_one_by_one(clustered(found), then, replicas, random) == replicas
 
 
+@pytest.mark.slow
 @quick
 @given(nodes(settled=True, zones=(None, "a", "a", "a")), specs(most=1, keys=(ZONE,)), st.integers(0, 9))
 def test_over_one_domain_a_constraint_changes_nothing(found, spec, pods):

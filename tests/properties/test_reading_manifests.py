@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ class TestReading:
                 assert 1 <= place.line <= lines
                 assert 0 <= place.caret <= len(place.text)
 
+    @pytest.mark.slow
     @given(st.dictionaries(st.text(max_size=8), JSON, max_size=4))
     def test_json_is_read_as_it_is(self, fields):
         value = {**fields, "apiVersion": "v1", "kind": "Thing"}

@@ -36,6 +36,7 @@ def is_whole(warning, finding):
     return head.endswith(" …") and said.startswith(kept) and said[len(kept)] in " ,;:"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("rule", RULES)
 @settings(max_examples=10, phases=(Phase.generate,))
 @given(name=LONG)

@@ -51,6 +51,7 @@ def test_the_settings_that_kube_apiserver_needs():
     assert connection.http.PythonProtocol is PythonProtocol, "the C parser takes bare LF and obs-fold"
 
 
+@pytest.mark.slow
 def test_large_reviews_wait_for_room_and_a_thread(server):
     large = posted(review(size=6 * 1024 * 1024), "/validate?timeout=30s")
 

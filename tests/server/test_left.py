@@ -47,6 +47,7 @@ def first_words(context):
     return outgoing.read()
 
 
+@pytest.mark.slow
 def test_only_those_who_still_wait_are_answered(server):
     trust = server.tls()
     with contextlib.ExitStack() as stack:

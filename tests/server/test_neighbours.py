@@ -166,6 +166,7 @@ asgi.AdmissionApp._judge = _slow
 """
 
 
+@pytest.mark.slow
 def test_reviews_sent_at_once_take_turns_with_those_of_others(stack):
     """60 of them would take 1.2 s one after the other."""
     with serving(before=SLOW) as server:
@@ -193,6 +194,7 @@ decoders.cut = _slow
 """
 
 
+@pytest.mark.slow
 def test_a_deep_body_holds_up_nobody(stack):
     deep = BODY.replace(b'"metadata":', b'"x": %b, "metadata":' % (b"[" * 20_000 + b"]" * 20_000))
     with serving(before=SLOW_CUT) as server:

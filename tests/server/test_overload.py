@@ -138,6 +138,7 @@ def test_it_is_logged(server):
     ]
 
 
+@pytest.mark.slow
 def test_too_large_may_be_allowed(tmp_path):
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY + "tooLarge: allow\n")
@@ -197,6 +198,7 @@ def test_a_start_without_its_envelope_is_no_review(body):
         decode_start(body)
 
 
+@pytest.mark.slow
 def test_callers_that_leave_take_their_bodies_with_them(server):
     """Else each leaves a body that waits for a thread for as long as it said it would wait itself."""
     body = posted(sent(deployment(MIB)), "/validate?timeout=30s")

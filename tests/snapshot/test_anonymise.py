@@ -82,6 +82,7 @@ def scenarios(file):
 
 
 @pytest.mark.parametrize("file", sorted(file.name for file in VECTORS.glob("verdict-*.gz")))
+@pytest.mark.sampled
 def test_recorded_verdicts_stay_without_names(file):
     """Every twentieth here; all of them agreed when this was written."""
     for scenario in itertools.islice(scenarios(file), 7, None, 20):
@@ -106,6 +107,7 @@ def found(objects):
     return [{name: value for name, value in entry.items() if name not in {"line", "column"}} for entry in entries]
 
 
+@pytest.mark.slow
 def test_findings_stay_without_names():
     objects = [*example_cluster()]
     names = Names(objects)
@@ -349,6 +351,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["metadata", "spec", "kind"]), JSON))
 @example({"metadata": {"matchFields": [{"key": []}]}})
 def test_whatever_stands_in_an_object_it_keeps_its_shape(value):

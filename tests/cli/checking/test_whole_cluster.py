@@ -40,6 +40,7 @@ def looked(without=""):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled
 def test_no_rule_answers_for_want_of_a_kind(kind):
     whole, _ = looked()
     partial, unable = looked(kind)

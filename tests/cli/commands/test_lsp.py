@@ -175,6 +175,7 @@ def test_fix_all_is_what_check_fixes(editor):
     assert editor.actions(CLEAN, 0, 14, only=["refactor"]) == {}
 
 
+@pytest.mark.slow
 def test_json_has_fixes_but_no_comments(editor):
     text = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": {"app": "web"}},\n"spec": %s}\n'
     broken = text % (

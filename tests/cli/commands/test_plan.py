@@ -361,6 +361,7 @@ def test_a_manifest_has_nothing_that_the_api_server_keeps(plan):
         ),
     ],
 )
+@pytest.mark.slow
 def test_a_plan_that_may_not_do_is_told_to_whoever_applies_it(plan, output, of, state, said):
     code, _, err = plan(of, state=state, arguments=("-o", output))
     assert (code, err) == (1, f"group cache: {said} (-o text prints the reasons)\n")
@@ -437,6 +438,7 @@ def test_a_cluster_without_zones(plan):
     assert "\n  admitting nodes: 6\n" in out
 
 
+@pytest.mark.slow
 def test_eighteen_pods_break_the_cap(plan):
     data = {"cluster-size": "18", "max-pod-on-node": "5", "max-pod-in-zone": "8"}
     code, out, _ = plan(config_map(**data), state="a: a0 a1 a2 | b: b0 b1 b2 | c: c0 c1 c2")

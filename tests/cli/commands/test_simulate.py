@@ -754,6 +754,7 @@ class TestForecast:
     def test_is_left_out_where_no_order_places_all(self, ask):
         assert "by its scores" not in ask(TAINTED, manifests=[web(ZONE)])[1]
 
+    @pytest.mark.slow
     def test_counts_how_often_the_scheduler_would_get_stuck(self, answer, ask):
         found, _ = answer(SIX, manifests=[*redis(1)])
         assert found["verdict"] == "can-get-stuck"

@@ -48,6 +48,7 @@ def findings(out):
 
 
 class TestALiveCluster:
+    @pytest.mark.slow
     def test_audit_of_the_cluster_and_of_its_snapshot_agree(self, run, kubeconfig, tmp_path):
         whole = tmp_path / "whole.jsonl"
         now = datetime.now(UTC).isoformat()  # some taints count only when they are old
@@ -175,6 +176,7 @@ class TestAFileAsTheCluster:
         ours, theirs = (findings(run("audit", file, "-o", "json")[1]) for file in ("taken.jsonl", str(CLUSTER)))
         assert ours == theirs
 
+    @pytest.mark.slow
     def test_without_names_every_rule_speaks_as_often(self, run):
         code, _, _ = run("snapshot", "-o", "nobody.jsonl", "--anonymise", "--snapshot", str(CLUSTER))
         text = Path("nobody.jsonl").read_text()

@@ -433,6 +433,7 @@ def test_report(rendered):
         (("--report-api", "wgpolicyk8s.io/v1alpha2"), "wgpolicyk8s.io/v1alpha2", "PolicyReport"),
     ],
 )
+@pytest.mark.slow
 def test_report_of_a_cluster(run, arguments, api_version, kind):
     code, out, err = run("audit", str(CLUSTER), "-o", "report", *arguments)
     documents = [*yaml.safe_load_all(out)]

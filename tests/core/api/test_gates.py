@@ -21,6 +21,7 @@ def test_the_page_has_the_table_of_releases():
 
 
 @pytest.mark.parametrize("name", releases.GATES)
+@pytest.mark.sampled
 def test_a_change_is_asked_for_and_tested(name):
     assert releases.GATES[name].since <= ANNOUNCED
     assert releases.asked_in(name)
@@ -56,6 +57,7 @@ def compared_with_numbers(tree):
             yield ast.unparse(node)
 
 
+@pytest.mark.slow
 def test_no_other_module_knows_a_release():
     found = {path.name: [*compared_with_numbers(ast.parse(path.read_text()))] for path in releases.CORE.rglob("*.py")}
     assert {name for name, places in found.items() if places} == {"gates.py", "version.py"}

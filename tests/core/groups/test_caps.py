@@ -65,6 +65,7 @@ def test_leading_pods_into_one_domain_is_the_worst_order(pods, domains):
 
 
 @pytest.mark.parametrize("domains", range(2, 30))
+@pytest.mark.sampled
 def test_the_closed_forms_of_many_pods_and_domains(domains):
     """Published for fewer than 60 pods and 30 domains."""
     for pods in range(1, 60):

@@ -188,6 +188,7 @@ def test_the_rule_of_thumb_is_seen_through(hosts, stuck):
     assert len(of.witness) == (5 if stuck else 0)
 
 
+@pytest.mark.slow
 def test_eighteen_pods_break_the_cap_of_a_zone():
     """The field's own numbers: max-pod-in-zone 8 as maxSkew lets 9 shards put a pod each into one zone."""
     of = seen(redis(9), zones(3, 3, 3))

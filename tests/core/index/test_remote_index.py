@@ -102,6 +102,7 @@ def elsewhere(facts):
     return made
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(manifests)
 def test_the_same_facts_give_the_same_decision_elsewhere(written):

@@ -108,6 +108,7 @@ PLACES = {
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("route", [review, mutate])
+@pytest.mark.sampled
 def test_how_long_others_wait(place, shape, route):
     """A few times as long as it takes to find the end of the text; Go's rules took a hundred times as long."""
     group, kind, around = PLACES[place]

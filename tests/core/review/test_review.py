@@ -486,6 +486,7 @@ class TestProperties:
         one, other = (examine(manifest, Context(policy=EVERYTHING, version=RECENT, now=TODAY)) for _ in range(2))
         assert one.findings == other.findings
 
+    @pytest.mark.slow
     @given(OBJECTS)
     def test_an_unchanged_object_is_never_denied_nor_warned_of(self, manifest):
         """Whatever is stored can still be labelled, scaled elsewhere, and deleted."""
@@ -493,6 +494,7 @@ class TestProperties:
         assert decision.allowed
         assert decision.warnings == ()
 
+    @pytest.mark.slow
     @given(OBJECTS)
     def test_all_words_are_printable_and_bounded(self, manifest):
         """kube-apiserver drops a warning with a control character, and cuts long ones."""

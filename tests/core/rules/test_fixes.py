@@ -196,6 +196,7 @@ def test_every_fix_of_any_object_helps(manifest):
     check_fixes(manifest)
 
 
+@pytest.mark.slow
 @given(objects(st.builds(lambda right, wrong: {**right, **wrong}, CONSTRAINTS, MISFITS)))
 def test_every_fix_of_an_object_with_wrong_types_helps(manifest):
     check_fixes(manifest)

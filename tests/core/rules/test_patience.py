@@ -52,6 +52,7 @@ def test_a_cluster_that_was_not_heard_of_denies_nothing():
     assert not of_the_cluster(decide(WEB, policy=EVERYTHING, index=CLUSTER, age=60.0))[0] ^ FOUND
 
 
+@pytest.mark.slow
 def test_what_there_is_no_time_for_is_not_evaluated():
     stopped = set()
     for looks in range(2, 120):

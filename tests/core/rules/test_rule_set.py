@@ -258,6 +258,7 @@ STRAY = workload("Deployment", "app=web", "rack hard 1 app=web", "zone soft 1 {}
 @pytest.mark.parametrize("scanned", [False, True])
 @pytest.mark.parametrize("mode", [Mode.OFF, Mode.AUDIT])
 @pytest.mark.parametrize("rule", [each for each in RULES if each.ask_written is None], ids=lambda rule: rule.id)
+@pytest.mark.sampled
 def test_a_rule_that_is_not_asked_changes_nothing_that_users_are_told(rule, mode, scanned):
     """Whichever it is: some keep others silent by what they find."""
     policy = replace(DENY, rules={**dict.fromkeys(BY_ID, Mode.DENY), rule.id: mode})

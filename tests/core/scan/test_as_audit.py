@@ -100,6 +100,7 @@ DEFAULTED = policy(default(when="ScheduleAnyway"), mode="observe")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.sampled
 def test_scan_and_audit_agree_on_random_clusters(seed):
     data, given = lines(*any_cluster(seed)), PLAIN if seed % 2 else DEFAULTED
     audit, scan = audited(data, given), scanned(data, given, of_a_slice=1 + seed % 3)

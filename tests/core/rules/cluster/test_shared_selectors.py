@@ -568,6 +568,7 @@ def test_a_narrower_selector_that_leaves_pods_without_a_place_is_not_pasted():
 PAIRS = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sampled_from(["1", "2"]), max_size=3)
 
 
+@pytest.mark.slow
 @given(own=PAIRS.filter(bool), more=st.lists(PAIRS, max_size=6), asks=PAIRS, others=st.lists(PAIRS, max_size=3))
 def test_it_never_speaks_where_all_pods_are_the_workloads_own(own, more, asks, others):
     def text(pairs):

@@ -380,6 +380,7 @@ def test_a_first_look_overlooks_nothing(keys, labels, expressions, kind):
     assert len(late) == len([each for each in evaluate(subject) if isinstance(each, Finding)])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(KEYS, LABELS, EXPRESSIONS, st.sampled_from(["Deployment", "StatefulSet", "Rollout", "CronJob"]))
 def test_every_fix_makes_the_pods_be_accepted(keys, labels, expressions, kind):
@@ -397,6 +398,7 @@ def test_every_fix_makes_the_pods_be_accepted(keys, labels, expressions, kind):
 SPREADS = st.sampled_from(["zone hard 1", "hostname hard 1", "zone soft 1", "topology.kubernetes.io/hostname hard 1"])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(KEYS, LABELS, EXPRESSIONS, st.sampled_from(["Deployment", "StatefulSet", "Rollout"]), SPREADS)
 def test_no_fix_of_another_rule_makes_pods_be_refused(keys, labels, expressions, kind, text):
