@@ -122,21 +122,22 @@ evenspread places one pod: in `explain`, and for bare pods at admission.
 """
 
 
-def editors_schema(part=None):
+def editors_schema():
     """The schema in the form of JSON Schema Store: draft 7, no keyword next to a reference, no own keywords."""
-    if part is None:
-        head = {
-            "$schema": "http://json-schema.org/draft-07/schema#",
-            "$id": "https://json.schemastore.org/evenspread.json",
-        }
-        rest = editors_schema({name: value for name, value in schema().items() if name not in {"$schema", "$id"}})
-        return {**head, **rest}
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": "https://json.schemastore.org/evenspread.json",
+        **for_editors({name: value for name, value in schema().items() if name not in {"$schema", "$id"}}),
+    }
+
+
+def for_editors(part):
     if isinstance(part, list):
-        return [editors_schema(each) for each in part]
+        return [for_editors(each) for each in part]
     if not isinstance(part, dict):
         return part
     kept = {
-        name.replace("$defs", "definitions"): editors_schema(value) for name, value in part.items() if name[:2] != "x-"
+        name.replace("$defs", "definitions"): for_editors(value) for name, value in part.items() if name[:2] != "x-"
     }
     if isinstance(reference := kept.get("$ref"), str):
         target = {"$ref": reference.replace("#/$defs/", "#/definitions/")}

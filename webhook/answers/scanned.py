@@ -1,4 +1,4 @@
-"""The documents of a scan, for the console and the commands ``audit`` and ``skew``."""
+"""The documents of a scan, for the console's API. Some parts are also in the output of ``audit`` and ``skew``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated

@@ -1,7 +1,7 @@
 """The results of a scan: of a workload, and of the whole cluster.
 
-Fields of `PublishedSkew`, `PublishedWorkload` and `PublishedScan` are part of the JSON output, under stable camelCase
-names. Fields of their subclasses are not. The output omits them or formats them differently
+Fields of `PublishedSkew`, `PublishedWorkload` and `PublishedScan` are part of the console's API, under stable camelCase
+names. Fields of their subclasses are not. The API omits them or formats them differently
 (`webhook/answers/scanned.py`).
 """
 

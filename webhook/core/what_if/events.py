@@ -95,7 +95,7 @@ def parse_added_nodes(text: str) -> tuple[LabelledNodes, int]:
 
 
 def apply_events(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequence[Pod]]) -> Iterator[Event]:
-    """Apply each event to the index and yield it. Query the index after each step.
+    """Apply the events to the index, and yield them as one event. Lost nodes make it two. Query the index after each.
 
     Args:
         what_if: The events.

@@ -103,7 +103,7 @@ class SimulationRequest(Struct, frozen=True, kw_only=True):
 )
 @click.option(
     "--add-nodes",
-    "more",
+    "added",
     multiple=True,
     type=Parsed("nodes", parse_added_nodes),
     metavar="KEY=VALUE:N",
@@ -132,7 +132,7 @@ def simulate(  # noqa: PLR0913 one parameter an option
     delete: tuple[str, ...],
     lose: tuple[LabelledNodes, ...],
     taints: tuple[tuple[str, Taint], ...],
-    more: tuple[tuple[LabelledNodes, int], ...],
+    added: tuple[tuple[LabelledNodes, int], ...],
     states: int,
     output: str,
     selection: ClusterSelection,
@@ -156,7 +156,7 @@ def simulate(  # noqa: PLR0913 one parameter an option
     """
     request = SimulationRequest(
         words=words,
-        what_if=WhatIf(drain=drain, delete=delete, lose=lose, taints=taints, added=more),
+        what_if=WhatIf(drain=drain, delete=delete, lose=lose, taints=taints, added=added),
         everything=everything,
         replicas=replicas,
         scale_in=scale_in,
