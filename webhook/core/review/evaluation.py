@@ -78,7 +78,7 @@ def evaluate_object(given: ReadObject, context: Context, limit: Reason | None = 
     if workload is None:
         return Evaluation(None, ())
     # Rules compare the object with others in the namespace where it would be created.
-    namespace = namespace_of(workload.meta.namespace, context.namespace) if context.offline else context.namespace
+    namespace = _namespace(workload, context)
     if namespace and workload.meta.namespace != namespace:
         workload = replace(workload, meta=replace(workload.meta, namespace=namespace))
     if limit:
@@ -94,7 +94,7 @@ def cost_and_limit(given: ReadObject, context: Context) -> tuple[bool, Reason | 
     if workload is None:
         return False, None
     nodes = 0 if index is None else len(index.nodes.view())
-    namespace = context.namespace or workload.namespace
+    namespace = _namespace(workload, context)
     if index is None or not index.namespaces.groups(namespace):
         return weigh(workload, nodes)
     templates = workload.templates[:MAX_TEMPLATES]  # an object with more templates exceeds a limit anyway
@@ -102,6 +102,10 @@ def cost_and_limit(given: ReadObject, context: Context) -> tuple[bool, Reason | 
     if has_many_caps(workload, selected, index):
         return True, weigh(workload, nodes)[1]
     return weigh(workload, nodes, grouped=any(selected))
+
+
+def _namespace(workload: Workload, context: Context) -> str:
+    return namespace_of(workload.meta.namespace, context.namespace) if context.offline else context.namespace
 
 
 def with_unanswered_rules(evaluation: Evaluation, policy: Policy, *, costly: bool = False) -> Evaluation:
