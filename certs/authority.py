@@ -21,7 +21,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 from msgspec import Struct
 
-CLOCK_SKEW = timedelta(hours=1)  # A new certificate is valid on hosts with a slower clock too.
+_CLOCK_SKEW = timedelta(hours=1)  # A new certificate is valid on hosts with a slower clock too.
 CA_LIFE = timedelta(days=365)  # A new CA takes three steps in the cluster, so it is rare.
 LEAF_LIFE = timedelta(days=7)  # A new leaf takes no step in the cluster. A stolen key is useful for a week at most.
 _CURVE = ec.SECP256R1
@@ -95,7 +95,7 @@ def begins(pem: bytes) -> datetime:
 
 def issued(pem: bytes) -> datetime:
     """Return the time of issue of an evenspread certificate, an hour after its start. Raises CertificateError."""
-    return begins(pem) + CLOCK_SKEW
+    return begins(pem) + _CLOCK_SKEW
 
 
 def renewal_time(pem: bytes) -> datetime:
@@ -205,7 +205,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now.astimezone(UTC) - CLOCK_SKEW)
+        .not_valid_before(now.astimezone(UTC) - _CLOCK_SKEW)
         .not_valid_after(end.astimezone(UTC))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TextIO
 
 # Characters of a value. Every Kubernetes name (253) fits.
-LONGEST_TEXT = 256
-_TRACEBACK_TEXT = 8 * LONGEST_TEXT  # the end of a traceback, where the error is
+_LONGEST_TEXT = 256
+_TRACEBACK_TEXT = 8 * _LONGEST_TEXT  # the end of a traceback, where the error is
 _MOST_FRAMES = 12  # the innermost, since the outer frames are always the server's
 _MOST_ITEMS = 16  # of a list, which can come from a user's object
 LEVELS = ("debug", "info", "warning", "error")
@@ -158,7 +158,7 @@ def exception_fields(error: BaseException) -> dict[str, object]:
     }
 
 
-def bounded(text: str, longest: int = LONGEST_TEXT) -> str:
+def bounded(text: str, longest: int = _LONGEST_TEXT) -> str:
     """Return the text. Cut a text longer than ``longest`` characters, and append the number of omitted characters."""
     if len(text) <= longest:
         return text

@@ -16,7 +16,7 @@ from yaml.resolver import Resolver
 from webhook.config.faults import MAX_SHOWN_CHARS, ConfigError, ConfigFault, Path, render_path, shown
 
 MAX_CONFIG_BYTES = 1 << 20  # the limit of a ConfigMap
-MAX_VALUES = 100_000  # after aliases; a file of MAX_CONFIG_BYTES without repetition has fewer
+_MAX_VALUES = 100_000  # after aliases; a file of MAX_CONFIG_BYTES without repetition has fewer
 MAX_CONFIG_LEVELS = 50  # the deepest field is on level 8
 
 _TAG = "tag:yaml.org,2002:"
@@ -247,8 +247,8 @@ class _TreeReader:
         if depth > MAX_CONFIG_LEVELS:
             raise _UnusableError(f"aliases nest deeper than {MAX_CONFIG_LEVELS} levels", _place(node.start_mark))
         self._values += 1
-        if self._values > MAX_VALUES:
-            message = f"more than {MAX_VALUES} values with all aliases expanded"
+        if self._values > _MAX_VALUES:
+            message = f"more than {_MAX_VALUES} values with all aliases expanded"
             raise _UnusableError(message, _place(node.start_mark))
 
     def _fault(self, node: yaml.Node, path: Path, message: str) -> None:

@@ -27,8 +27,8 @@ from webhook.core.scheduler.args import PodTopologySpreadArgs, validate_args
 from webhook.core.scheduler.profile import SchedulerProfile
 from webhook.core.workloads.kinds import NATIVE_GROUPS, group_of
 
-RULES_VERSION = max((rule.since for rule in RULES), key=rules_version)
-MAX_STALENESS_SECONDS = 24 * 3600.0  # day-old cluster data are useless
+_RULES_VERSION = max((rule.since for rule in RULES), key=rules_version)
+_MAX_STALENESS_SECONDS = 24 * 3600.0  # day-old cluster data are useless
 
 _DURATION_PART = re.compile(r"([0-9.]+)(h|ms|us|µs|ns|m|s)")
 # Go's units (time.ParseDuration), with both micro signs, because the same users write Go durations elsewhere.
@@ -121,8 +121,8 @@ def seconds(duration: str) -> float:
 
 def _rules_version(part: CheckedDocument) -> Iterator[ConfigFault]:
     version = part.text(("rulesVersion",))
-    if version is not None and rules_version(version) > rules_version(RULES_VERSION):
-        message = f"{version} is newer than the latest rules of this release, {RULES_VERSION}"
+    if version is not None and rules_version(version) > rules_version(_RULES_VERSION):
+        message = f"{version} is newer than the latest rules of this release, {_RULES_VERSION}"
         yield part.fault(("rulesVersion",), message)
 
 
@@ -177,7 +177,7 @@ def _paths(part: CheckedDocument, entry: Path) -> Iterator[ConfigFault]:
 def _staleness(part: CheckedDocument) -> Iterator[ConfigFault]:
     path: Path = ("maxStaleness",)
     written = part.text(path)
-    if written is not None and not 0 < seconds(written) <= MAX_STALENESS_SECONDS:
+    if written is not None and not 0 < seconds(written) <= _MAX_STALENESS_SECONDS:
         yield part.fault(path, f"must be above 0s and at most 24h, is {shown(written)}")
 
 

@@ -21,7 +21,7 @@ from webhook.core.scheduler.not_evaluated import OTHER_FILTERS
 from webhook.core.scheduler.problem import FILTERS
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, DefaultingType, SchedulerProfile
 
-SCHEDULER_API_VERSION = "kubescheduler.config.k8s.io/v1"
+_SCHEDULER_API_VERSION = "kubescheduler.config.k8s.io/v1"
 # The filters of the default profile: those that verdicts evaluate, and the others.
 CONFIGURABLE_FILTERS = (*FILTERS, *OTHER_FILTERS)
 _T = TypeVar("_T", bound="_SchedulerPart")
@@ -84,7 +84,7 @@ def read_profiles(text: str, *, file: str) -> tuple[SchedulerProfile, ...]:
     reading = _ProfileReader(read_config_document(text, file=file))
     read = reading.part((), reading.document.value, _SchedulerFile)
     if not reading.faults:
-        reading.is_word("apiVersion", read.api_version, SCHEDULER_API_VERSION)
+        reading.is_word("apiVersion", read.api_version, _SCHEDULER_API_VERSION)
         reading.is_word("kind", read.kind, "KubeSchedulerConfiguration")
     profiles = tuple(_profile(reading, index, profile) for index, profile in enumerate(read.profiles or ()))
     if reading.faults:

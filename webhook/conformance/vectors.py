@@ -21,7 +21,7 @@ from webhook.core.decoders import decoder_of
 # By kind: a function from the members of a scenario's JSON and the release to the answer, in the form of
 # ``expected``. Other kinds are not supported yet.
 Evaluator = Callable[[Mapping[str, bytes], KubernetesVersion], Mapping[str, object]]
-EVALUATORS: Mapping[str, Evaluator] = {
+_EVALUATORS: Mapping[str, Evaluator] = {
     "validate": decide_validate,
     "refused": decide_refused,
     "args": decide_args,
@@ -117,7 +117,7 @@ class _Count:
 
 
 def compare_file(
-    path: Path, evaluators: Mapping[str, Evaluator] = EVALUATORS, as_version: KubernetesVersion | None = None
+    path: Path, evaluators: Mapping[str, Evaluator] = _EVALUATORS, as_version: KubernetesVersion | None = None
 ) -> tuple[Comparison, ...]:
     """Compare evenspread's result with the recorded result for every test case of a file.
 

@@ -31,7 +31,7 @@ from webhook.core.scheduler.problem import FILTERS, take
 from webhook.core.scheduler.scoring.node_scores import best_nodes, node_scores, take_scoring
 from webhook.core.scheduler.verdict import Verdict
 
-Json = dict[str, object]
+_Json = dict[str, object]
 
 # Kinds of the lists in a scenario.
 _LISTS = {
@@ -115,7 +115,7 @@ def _listed(raw: bytes | None) -> list[Raw]:
     return [] if raw in (None, b"null") else decoder_of(list[Raw]).decode(raw or b"[]")
 
 
-def _spread_alone(cycle: Cycle, names: Iterable[str]) -> Json:
+def _spread_alone(cycle: Cycle, names: Iterable[str]) -> _Json:
     verdict = cycle.verdict_of("PodTopologySpread")
     return {
         "spreadPreFilter": _status(verdict.pre_filter),
@@ -124,7 +124,7 @@ def _spread_alone(cycle: Cycle, names: Iterable[str]) -> Json:
     }
 
 
-def _scores(cycle: Cycle, named: bytes | None, verdict: Verdict) -> Json | None:
+def _scores(cycle: Cycle, named: bytes | None, verdict: Verdict) -> _Json | None:
     feasible, nodes = verdict.feasible, verdict.nodes
     if named not in (None, b"null"):
         names = [text_of(bytes(name)) for name in _listed(named)]
@@ -133,7 +133,7 @@ def _scores(cycle: Cycle, named: bytes | None, verdict: Verdict) -> Json | None:
     return None if scores is None else dict(scores)
 
 
-def _requested_part(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> Json:
+def _requested_part(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> _Json:
     """Return a recorded part of the verdict.
 
     ``plugin`` is the part: the result of a filter plugin alone, the selector of cluster defaults (`_DEFAULT_SELECTOR`),
@@ -156,7 +156,7 @@ def _requested_part(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterI
     return {"alone": {"plugin": plugin, "preFilter": _status(verdict.pre_filter), "nodes": _statuses(verdict, names)}}
 
 
-def _node_scores(cycle: Cycle, feasible: int, index: ClusterIndex) -> Json:
+def _node_scores(cycle: Cycle, feasible: int, index: ClusterIndex) -> _Json:
     """Return the weighted scores by plugin and the best nodes. Both are null without a feasible node."""
     scoring, nodes = take_scoring(index, cycle.problem), cycle.problem.nodes
     scores = node_scores(scoring, cycle, feasible) if scoring is not None and feasible else None
@@ -169,12 +169,12 @@ def _node_scores(cycle: Cycle, feasible: int, index: ClusterIndex) -> Json:
     return {"nodeScores": by_plugin, "best": sorted(nodes.names_of(best_nodes(scoring, cycle, feasible)))}
 
 
-def _statuses(verdict: Verdict, names: Iterable[str]) -> Json:
+def _statuses(verdict: Verdict, names: Iterable[str]) -> _Json:
     return {name: _status(verdict.status(name)) for name in names}
 
 
-def _status(status: Status) -> Json:
-    shown: Json = {"code": status.code}
+def _status(status: Status) -> _Json:
+    shown: _Json = {"code": status.code}
     if status.code not in (Code.SUCCESS, Code.SKIP) and status.plugin:
         shown["plugin"] = status.plugin
     if status.reasons:
@@ -182,7 +182,7 @@ def _status(status: Status) -> Json:
     return shown
 
 
-def _state(domains: DomainCounts) -> Json:
+def _state(domains: DomainCounts) -> _Json:
     constraint = domains.constraint
     return {
         "maxSkew": constraint.max_skew,

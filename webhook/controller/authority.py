@@ -24,7 +24,7 @@ from webhook.cluster.writing.ca_bundle import KINDS, Completed, collection, comp
 from webhook.cluster.writing.ca_secret import CaSecret
 
 # Finds a change within this time if the watch is broken.
-LOOK_SECONDS = 10.0
+_LOOK_SECONDS = 10.0
 _WAITING_SECONDS = 0.5
 _LOOKS = 12  # the fewest checks in the life of a leaf
 _ABSENT_SECONDS = 30.0  # Helm creates configurations last; later, their absence means a deletion
@@ -174,7 +174,7 @@ class AuthorityUpkeep:
         if self.waiting:
             return _WAITING_SECONDS
         return (
-            LOOK_SECONDS if self._secret is None else min(LOOK_SECONDS, self._secret[1].leaf.total_seconds() / _LOOKS)
+            _LOOK_SECONDS if self._secret is None else min(_LOOK_SECONDS, self._secret[1].leaf.total_seconds() / _LOOKS)
         )
 
     def follow(self, changed: Callable[[], None]) -> None:

@@ -23,7 +23,7 @@ from webhook.core.workloads.kinds import group_kind
 from webhook.logs import exception_fields
 from webhook.report.scanned import notices, report_content
 
-Results = Mapping[ObjectName, ScannedWorkload]
+_Results = Mapping[ObjectName, ScannedWorkload]
 
 _log = logging.getLogger(__name__)
 
@@ -128,7 +128,7 @@ class Publisher:
         key = key_of(scanned.namespace, scanned.api_version, scanned.kind, scanned.name)
         return replace(scanned, scale_in=self._guard.states.get(key))
 
-    def _update(self, results: Results, gone: Iterable[ObjectName], unread: UnreadNames, *, every: bool) -> None:
+    def _update(self, results: _Results, gone: Iterable[ObjectName], unread: UnreadNames, *, every: bool) -> None:
         """End an update: delete the reports of the workloads in ``gone``, and write the events of new results.
 
         With ``every``, also retry failed reports, and write the events of all results.
@@ -145,7 +145,7 @@ class Publisher:
                 self._reports.end(unread)
         self._write_events(results, [results[name] for name in told], {*unread, *(results.keys() - told)})
 
-    def _write_events(self, results: Results, told: Iterable[ScannedWorkload], unread: UnreadNames) -> None:
+    def _write_events(self, results: _Results, told: Iterable[ScannedWorkload], unread: UnreadNames) -> None:
         if self._events is not None:
             now = datetime.fromtimestamp(self._clock(), UTC)
             self._events.begin()

@@ -21,7 +21,7 @@ from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.logs import bounded, log_change
 
 # Checking the files takes two stat calls. A handshake takes a hundred times as long.
-FILE_SECONDS = 0.5
+_FILE_SECONDS = 0.5
 # cert-manager's webhook uses the same interval. A request costs the API server less than a millisecond.
 _SECRET_SECONDS = 10.0
 _LOOKS = 12  # the fewest checks in the life of a leaf; four of them after it is due
@@ -67,11 +67,11 @@ class RotatingTls:
     def refresh(self) -> None:
         """Load the certificate files again if they have changed.
 
-        Skip the check if the last check was less than `FILE_SECONDS` ago. If the new certificate is invalid, keep the
+        Skip the check if the last check was less than `_FILE_SECONDS` ago. If the new certificate is invalid, keep the
         last one and record the fault.
         """
         now = self._clock()
-        if now - self._looked < FILE_SECONDS:
+        if now - self._looked < _FILE_SECONDS:
             return
         self._looked = now
         signature = self._stat()

@@ -39,7 +39,7 @@ _NOT_COPIED = frozenset({"resourceVersion", "finalizers"})
 _REMOVAL: Mapping[GroupKind, type] = {POD: RemovalFields, ("policy", "PodDisruptionBudget"): DisruptionBudget}
 
 
-class CopiedShape(Struct, frozen=True, kw_only=True):
+class _CopiedShape(Struct, frozen=True, kw_only=True):
     """The fields of a JSON value to copy into a snapshot.
 
     The value is an object with members, a list with entries, a map with values, or a scalar (``plain``). Several
@@ -49,15 +49,17 @@ class CopiedShape(Struct, frozen=True, kw_only=True):
         named: Whether to leave out an entry if only its name would be copied.
     """
 
-    members: Mapping[str, "CopiedShape"] = {}
-    entries: "CopiedShape | None" = None
-    values: "CopiedShape | None" = None
+    members: Mapping[str, "_CopiedShape"] = {}
+    entries: "_CopiedShape | None" = None
+    values: "_CopiedShape | None" = None
     plain: bool = False
     named: bool = False
 
 
-_PLAIN = CopiedShape(plain=True)
-_ANNOTATIONS = CopiedShape(members=dict.fromkeys(sorted({*readers.READ_ANNOTATIONS, DELETION_COST_ANNOTATION}), _PLAIN))
+_PLAIN = _CopiedShape(plain=True)
+_ANNOTATIONS = _CopiedShape(
+    members=dict.fromkeys(sorted({*readers.READ_ANNOTATIONS, DELETION_COST_ANNOTATION}), _PLAIN)
+)
 
 
 def project(raw: bytes | Raw, type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bytes:
@@ -75,11 +77,11 @@ def project(raw: bytes | Raw, type_meta: TypeMeta, embedded: tuple[EmbeddedKind,
 
 def is_read(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
     """Whether evenspread reads any field of this kind's objects."""
-    return _shape_of(type_meta, embedded) != CopiedShape()
+    return _shape_of(type_meta, embedded) != _CopiedShape()
 
 
 @functools.cache
-def _shape_of(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> CopiedShape:
+def _shape_of(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> _CopiedShape:
     """Return the fields to copy from a kind's objects. Empty for a kind unused by evenspread."""
     read = readers.decoded_type(type_meta)
     shape = _typed(type_info(decoder_of(read).type)) if read is not None else None
@@ -89,10 +91,10 @@ def _shape_of(type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> C
         read_fields.append(("", removal))
     for path, type_ in read_fields:
         shape = _either(shape, _at(path, _typed(type_info(decoder_of(type_).type))))
-    return shape or CopiedShape()
+    return shape or _CopiedShape()
 
 
-def _copied(value: Json, shape: CopiedShape) -> Json:
+def _copied(value: Json, shape: _CopiedShape) -> Json:
     if isinstance(value, dict):
         return {
             name: _copied(inner, member)
@@ -109,7 +111,7 @@ def _copied(value: Json, shape: CopiedShape) -> Json:
     return "" if isinstance(value, str) and not shape.plain else value
 
 
-def _typed(info: Type) -> CopiedShape | None:
+def _typed(info: Type) -> _CopiedShape | None:
     """Return the copied parts of a value decoded as this type. None if evenspread reads nothing of it."""
     match info:
         case StructType(cls=cls, fields=fields):
@@ -118,11 +120,11 @@ def _typed(info: Type) -> CopiedShape | None:
                 read["annotations"] = _ANNOTATIONS
             members = {name: inner for name, inner in read.items() if inner is not None}
             # evenspread reads no other field of most volumes. Their names are often names of Secrets.
-            shape: CopiedShape | None = CopiedShape(members=members, named=cls is Volume)
+            shape: _CopiedShape | None = _CopiedShape(members=members, named=cls is Volume)
         case DictType(value_type=inner):
-            shape = CopiedShape(values=_typed(inner))
+            shape = _CopiedShape(values=_typed(inner))
         case VarTupleType(item_type=inner):
-            shape = CopiedShape(entries=_typed(inner))
+            shape = _CopiedShape(entries=_typed(inner))
         case UnionType(types=types):
             shape = functools.reduce(_either, map(_typed, types))
         case Metadata(type=inner):
@@ -134,7 +136,7 @@ def _typed(info: Type) -> CopiedShape | None:
     return shape
 
 
-def _at(path: str, shape: CopiedShape | None) -> CopiedShape | None:
+def _at(path: str, shape: _CopiedShape | None) -> _CopiedShape | None:
     """Return the shape of an object whose field at ``path`` has this shape.
 
     Examples of paths are ``spec.tasks[*].template`` and ``spec.replicaSpecs.*.template``.
@@ -142,19 +144,19 @@ def _at(path: str, shape: CopiedShape | None) -> CopiedShape | None:
     for name in reversed(path.replace("[*]", ".[]").split(".") if path else ()):
         match name:
             case "[]":
-                shape = CopiedShape(entries=shape)
+                shape = _CopiedShape(entries=shape)
             case "*":
-                shape = CopiedShape(values=shape)
+                shape = _CopiedShape(values=shape)
             case _:
-                shape = CopiedShape(members={name: shape or CopiedShape()})
+                shape = _CopiedShape(members={name: shape or _CopiedShape()})
     return shape
 
 
-def _merged(one: CopiedShape, other: CopiedShape) -> CopiedShape:
+def _merged(one: _CopiedShape, other: _CopiedShape) -> _CopiedShape:
     members = dict(one.members)
     for name, inner in other.members.items():
         members[name] = _merged(members[name], inner) if name in members else inner
-    return CopiedShape(
+    return _CopiedShape(
         members=members,
         entries=_either(one.entries, other.entries),
         values=_either(one.values, other.values),
@@ -163,5 +165,5 @@ def _merged(one: CopiedShape, other: CopiedShape) -> CopiedShape:
     )
 
 
-def _either(one: CopiedShape | None, other: CopiedShape | None) -> CopiedShape | None:
+def _either(one: _CopiedShape | None, other: _CopiedShape | None) -> _CopiedShape | None:
     return _merged(one, other) if one is not None and other is not None else one or other

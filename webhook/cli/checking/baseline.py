@@ -55,7 +55,7 @@ def fingerprint_of(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def baseline_of(result: RunResult) -> Baseline:
+def _baseline_of(result: RunResult) -> Baseline:
     """The baseline with all findings of a run, except exempted ones. Sorted, for small diffs."""
     rows = [row for row in result.rows if not row.waived]
     counts = Counter((row.manifest.title, row.judged.finding.rule, finding_key(row)) for row in rows)
@@ -71,7 +71,7 @@ def written_baseline(name: str, result: RunResult) -> str:
     Raises:
         CommandError: The file is not writable.
     """
-    baseline = baseline_of(result)
+    baseline = _baseline_of(result)
     text = msgspec.json.format(msgspec.json.encode(baseline), indent=1) + b"\n"
     try:
         Path(name).write_bytes(text)

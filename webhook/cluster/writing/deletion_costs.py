@@ -20,7 +20,7 @@ from webhook.core.decoders import decoder_of
 from webhook.core.pods_to_remove.running_pod import RemovalFields, RemovalMeta, RunningPod, active_pod
 from webhook.core.workloads.kinds import REPLICA_SET
 
-COST_MANAGER = "evenspread-scale-in"
+_COST_MANAGER = "evenspread-scale-in"
 _FIELDS = ("f:metadata", "f:annotations", f"f:{DELETION_COST_ANNOTATION}")
 
 
@@ -84,7 +84,7 @@ def put_cost(server: ApiServer, pod: CostedPod, cost: int | None) -> None:
     """
     annotations = {} if cost is None else {"annotations": {DELETION_COST_ANNOTATION: str(cost)}}
     meta = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid, **annotations}
-    path = f"/api/v1/namespaces/{quote(pod.namespace)}/pods/{quote(pod.name)}?fieldManager={COST_MANAGER}&force=false"
+    path = f"/api/v1/namespaces/{quote(pod.namespace)}/pods/{quote(pod.name)}?fieldManager={_COST_MANAGER}&force=false"
     document = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
     server.send("PATCH", path, document, media="application/apply-patch+yaml").accepted()
 
@@ -101,8 +101,8 @@ def _costed(pod: _Pod) -> CostedPod:
         labels=meta.labels or {},
         active=active_pod(pod),
         replica_set=owner.uid if owner is not None and owner.kind == REPLICA_SET[1] else "",
-        ours=COST_MANAGER in managers,
-        foreign=present and managers != {COST_MANAGER},
+        ours=_COST_MANAGER in managers,
+        foreign=present and managers != {_COST_MANAGER},
     )
 
 

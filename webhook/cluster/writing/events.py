@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from webhook.cluster.connection import ApiServer, JsonObject
 
-EVENTS_API = "events.k8s.io/v1"
+_EVENTS_API = "events.k8s.io/v1"
 
 
 def create_event(server: ApiServer, event: JsonObject) -> bool:
@@ -37,4 +37,4 @@ def count_again(server: ApiServer, event: JsonObject, count: int, time: str) -> 
 
 
 def _path(event: JsonObject) -> str:
-    return f"/apis/{EVENTS_API}/namespaces/{quote(event['metadata']['namespace'])}/events"
+    return f"/apis/{_EVENTS_API}/namespaces/{quote(event['metadata']['namespace'])}/events"

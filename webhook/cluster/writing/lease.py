@@ -22,8 +22,8 @@ from webhook.cluster.errors import ClusterError
 from webhook.core.api.times import micro_time
 from webhook.logs import log_change
 
-LEASE_SECONDS = 15
-RENEW_DEADLINE_SECONDS = 10.0
+_LEASE_SECONDS = 15
+_RENEW_DEADLINE_SECONDS = 10.0
 RETRY_SECONDS = 2.0
 _JITTER = 1.2  # randomises waiting replicas, so that they do not retry together
 _RELEASES = 3  # attempts; without a release, another replica takes over 15 s later
@@ -58,7 +58,7 @@ class Elector:
     def leading(self) -> bool:
         """Whether this replica may act now."""
         renewed = self._renewed_at
-        return renewed is not None and self._clock() < renewed + RENEW_DEADLINE_SECONDS
+        return renewed is not None and self._clock() < renewed + _RENEW_DEADLINE_SECONDS
 
     def run(self, stop: threading.Event) -> None:
         """Acquire and renew the Lease until stopped, then release it."""
@@ -111,7 +111,7 @@ class Elector:
         written = micro_time(datetime.now(UTC))
         wanted = {
             "holderIdentity": self._identity,
-            "leaseDurationSeconds": LEASE_SECONDS,
+            "leaseDurationSeconds": _LEASE_SECONDS,
             "renewTime": written,
             "acquireTime": held.get("acquireTime", written) if mine else written,
             "leaseTransitions": held.get("leaseTransitions", 0) + (not mine),

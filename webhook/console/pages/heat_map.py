@@ -21,7 +21,7 @@ _MOST_KEYS = 20
 _LEVELS = 4  # The shades of the style sheet.
 
 
-class HeatCell(Struct, frozen=True):
+class _HeatCell(Struct, frozen=True):
     """A workload in a domain."""
 
     pods: int | None  # its own; None where the domain does not count for it and has none of them
@@ -89,19 +89,19 @@ def _own(skew: ActualSkew) -> Mapping[str, int]:
     return skew.domains if skew.own is None else skew.own
 
 
-def _cells(skew: ActualSkew, columns: Sequence[str]) -> list[HeatCell]:
+def _cells(skew: ActualSkew, columns: Sequence[str]) -> list[_HeatCell]:
     own, limit = _own(skew), limit_of(skew)
-    full, cells = max(own.values(), default=0), list[HeatCell]()
+    full, cells = max(own.values(), default=0), list[_HeatCell]()
     for name in columns:
         counts = name in skew.domains or bool(skew.empty)
         pods = own.get(name, 0 if counts else None)
         level = 0 if not pods else max(1, round(pods / full * _LEVELS))
         high = skew.above and limit is not None and skew.domains.get(name, 0) > limit
-        cells.append(HeatCell(pods, skew.others.get(name, 0), level, high))
+        cells.append(_HeatCell(pods, skew.others.get(name, 0), level, high))
     return cells
 
 
-def _beside(skew: ActualSkew, columns: Sequence[str]) -> HeatCell:
+def _beside(skew: ActualSkew, columns: Sequence[str]) -> _HeatCell:
     """Return the heat map cell for the pods outside the columns' domains.
 
     Nodes without the topology label also count.
@@ -110,4 +110,4 @@ def _beside(skew: ActualSkew, columns: Sequence[str]) -> HeatCell:
     for name in columns:
         own.pop(name, None)
         others.pop(name, None)
-    return HeatCell(sum(own.values()), sum(others.values()), 0, high=False)
+    return _HeatCell(sum(own.values()), sum(others.values()), 0, high=False)

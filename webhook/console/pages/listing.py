@@ -13,7 +13,7 @@ from webhook.console.words import instant
 from webhook.core.scan.scan_results import ClusterScan, PendingCause, ScannedWorkload
 from webhook.core.text import plural
 
-PAGE = 50  # rows: a screen or two
+_PAGE = 50  # rows: a screen or two
 _Row = TypeVar("_Row")
 
 _CHOICES: Mapping[Only, tuple[str, Callable[[ScannedWorkload], bool]]] = {
@@ -68,7 +68,7 @@ def chosen(scan: ClusterScan, query: Query) -> list[ScannedWorkload]:
     return workloads if order is None else sorted(workloads, key=order)
 
 
-def cut(rows: Sequence[_Row], query: Query, size: int = PAGE) -> tuple[Sequence[_Row], PageNumbers]:
+def cut(rows: Sequence[_Row], query: Query, size: int = _PAGE) -> tuple[Sequence[_Row], PageNumbers]:
     """Return the rows of the query's page, or of the last page if the query's page is beyond it."""
     pages = max(1, -(-len(rows) // size))
     number = min(query.page, pages)

@@ -72,7 +72,7 @@ def summary(workload: ScannedWorkload, moment: datetime | None, shorts: Mapping[
             ("namespace", workload.namespace),
             ("name", workload.name),
         ),
-        zones=zone_cells(workload, shorts),
+        zones=_zone_cells(workload, shorts),
         why=reasons[0] if reasons else "",
         more=f"and {rest:,} more" if rest > 0 else "",
         fix=fix.text,
@@ -124,7 +124,7 @@ def worst_loss(losses: tuple[ZoneLoss, ...]) -> ZoneLoss | None:
     return max(losses, key=lambda loss: loss.most_pending, default=None)
 
 
-def zone_cells(workload: ScannedWorkload, shorts: Mapping[str, str]) -> tuple[_ZoneCell, ...]:
+def _zone_cells(workload: ScannedWorkload, shorts: Mapping[str, str]) -> tuple[_ZoneCell, ...]:
     """Return the workload's pods in each zone, sorted by zone. Empty without data about zones."""
     above = [skew for skew in workload.skews if skew.topology_key == ZONE and skew.above]
     full = max(workload.zones.values(), default=0)

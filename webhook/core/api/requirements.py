@@ -62,7 +62,7 @@ class Requirement(Struct, frozen=True):
             return self.key in labels
         if self.operator == DOES_NOT_EXIST:
             return self.key not in labels
-        return len(self.values) == 1 and is_beyond(self.operator, labels.get(self.key), self.values[0])
+        return len(self.values) == 1 and _is_beyond(self.operator, labels.get(self.key), self.values[0])
 
     @property
     def text(self) -> str:
@@ -161,7 +161,7 @@ def parse_integer(text: str) -> int | None:
     return number if -MAX_INT64 - 1 <= number <= MAX_INT64 else None
 
 
-def is_beyond(operator: str, label: str | None, bound: str) -> bool:
+def _is_beyond(operator: str, label: str | None, bound: str) -> bool:
     """Whether a label is an integer above (Gt) or below (Lt) the bound. Source: labels/selector.go ``Matches``."""
     value, limit = parse_integer(label or ""), parse_integer(bound)
     if value is None or limit is None:

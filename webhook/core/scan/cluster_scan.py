@@ -15,7 +15,7 @@ def cluster_scan(
     workloads: Iterable[ScannedWorkload], within: ScanContext, *, started: str = "", ended: str = ""
 ) -> ClusterScan:
     """Sum up the scans of the workloads, and sort them with the worst first. Both times are ISO times."""
-    scans = sorted(workloads, key=worst_first)
+    scans = sorted(workloads, key=_worst_first)
     pending, gaps = Counter[PendingCause](), Counter[tuple[str, str]]()
     for scan in scans:
         pending.update(scan.pending)
@@ -40,7 +40,7 @@ def _pods(index: ReadOnlyIndex) -> int:
     return running + sum(pod.meta.deletion_timestamp is None for pod in index.pods.waiting())
 
 
-def worst_first(workload: ScannedWorkload) -> tuple[object, ...]:
+def _worst_first(workload: ScannedWorkload) -> tuple[object, ...]:
     """Return the sort key that puts the worst workload first.
 
     The order is by: pods Pending for spread, all Pending pods, rules that would deny it, pods above maxSkew of hard

@@ -38,7 +38,7 @@ _NAMESPACE_AT: Mapping[str, int] = {
 }
 
 
-def topics_of(value: ApiObject) -> tuple[Topic, ...]:
+def _topics_of(value: ApiObject) -> tuple[Topic, ...]:
     """Return the topics of index queries whose results an event of this object can change."""
     namespace = meta_of(value).namespace
     match value:
@@ -58,7 +58,7 @@ class Changes:
     """Records the changed facts of the cluster since the last call of `take`.
 
     Attributes:
-        topics: The topics of index queries with possibly changed results, from all events (`topics_of`).
+        topics: The topics of index queries with possibly changed results, from all events (`_topics_of`).
         owners: The keys of all workloads with an event.
     """
 
@@ -77,7 +77,7 @@ class Changes:
             if self._nodes.get(value.name) == digest:
                 return
             self._nodes[value.name] = digest
-        self.topics.update(topics_of(value))
+        self.topics.update(_topics_of(value))
         if isinstance(value, Owner):
             self.owners.add(key_of(value.meta.namespace, value.api_version, value.kind, value.meta.name))
 
@@ -237,7 +237,7 @@ class Facts:
         """Replace the recorded index queries of a workload.
 
         Returns:
-            The other workloads with an outdated result of the same query. Normally empty. If not, `topics_of` missed a
+            The other workloads with an outdated result of the same query. Normally empty. If not, `_topics_of` missed a
                 topic of an event.
         """
         before, used, missed = self._used.get(workload, ()), list[_Fact](), set[ObjectKey]()

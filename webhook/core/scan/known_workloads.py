@@ -15,7 +15,7 @@ _FEW = 50
 Scan = Callable[[bytes, ScanContext], ScannedWorkload | None]
 
 
-class KnownWorkload(Struct, frozen=True):
+class _KnownWorkload(Struct, frozen=True):
     """A scanned object as JSON, and its scan. The scan is None for an object without pods."""
 
     raw: bytes
@@ -29,7 +29,7 @@ class KnownWorkloads:
     """
 
     def __init__(self) -> None:
-        self._known: dict[ObjectKey, KnownWorkload] = {}
+        self._known: dict[ObjectKey, _KnownWorkload] = {}
         self._facts = Facts()
         self._near: set[ObjectKey] = set()
         self._far: set[ObjectKey] = set()
@@ -70,7 +70,7 @@ class KnownWorkloads:
         self._near |= self._facts.put(key, recording)
         if expected is not None and expected.raw == raw and not _same(expected.scanned, scanned):
             self._differing.append(key)
-        self._known[key] = KnownWorkload(raw, scanned)
+        self._known[key] = _KnownWorkload(raw, scanned)
         return scanned
 
     def is_current(self, raw: bytes) -> bool:

@@ -30,7 +30,7 @@ _MAX_BASES = 256
 _MAX_BYTES = 2**20  # of a kustomization
 
 
-def kustomization_in(directory: Path) -> Path | None:
+def _kustomization_in(directory: Path) -> Path | None:
     """The kustomization file of a directory, or None."""
     return next((directory / name for name in NAMES if (directory / name).is_file()), None)
 
@@ -50,13 +50,13 @@ def why_not_built(directory: Path) -> str:
             return f"{directory} has more than {_MAX_BASES} bases"
         if reason := next(_needs(base), ""):
             return reason
-        entries = map(base.joinpath, _entries(_parsed((kustomization_in(base) or base).absolute())))
+        entries = map(base.joinpath, _entries(_parsed((_kustomization_in(base) or base).absolute())))
         pending += (entry for entry in entries if entry.is_dir())
     return ""
 
 
 def _needs(base: Path) -> Iterator[str]:
-    file = kustomization_in(base)
+    file = _kustomization_in(base)
     if file is None:
         yield f"{base} has no {NAMES[0]}"
         return
@@ -82,11 +82,11 @@ def patched_files(files: Iterable[str]) -> dict[str, TypeMeta | None]:
 
 @cache
 def _patches_in(directory: Path) -> tuple[tuple[str, TypeMeta | None], ...]:
-    file = kustomization_in(directory)
+    file = _kustomization_in(directory)
     value = {} if file is None else _parsed(file)
     patches = (
         *(
-            (entry.get("path"), target_of(entry))
+            (entry.get("path"), _target_of(entry))
             for name in ("patches", "patchesJson6902")
             for entry in _dicts(value, name)
         ),
@@ -99,7 +99,7 @@ def _patches_in(directory: Path) -> tuple[tuple[str, TypeMeta | None], ...]:
     )
 
 
-def target_of(patch: Mapping[str, Json]) -> TypeMeta | None:
+def _target_of(patch: Mapping[str, Json]) -> TypeMeta | None:
     """Return the type of the patched objects in an entry of a kustomization's ``patches``."""
     target = patch.get("target")
     kind = target.get("kind") if isinstance(target, Mapping) else None
@@ -187,7 +187,7 @@ def inline_patches(file: File) -> Iterator[tuple[Manifest | InputFault, TypeMeta
             alone = _alone(text, node, patch) if len(text) <= _MAX_BLANKED_CHARS else ""
             for read in read_manifests(file.name, (alone or patch).encode(), is_patch=True):
                 placed = read if alone else _placed_at(read, document, node.start)
-                yield placed, None if is_text else target_of(entry)
+                yield placed, None if is_text else _target_of(entry)
 
 
 def _alone(text: str, node: ValuePosition, value: str) -> str:

@@ -28,7 +28,7 @@ from webhook.server.state import ServerState
 # From acceptance to the end of the first head. kube-apiserver's handshake timeout is the same.
 FIRST_REQUEST_SECONDS = 10.0
 # Twice the longest timeout of a caller.
-STUCK_SECONDS = 60.0
+_STUCK_SECONDS = 60.0
 # Responses have a few KiB. A peer that has not read 64 KiB by then reads nothing.
 UNREAD_SECONDS = 5.0
 # kube-apiserver's heads have about 500 bytes, or a few thousand with an authentication token.
@@ -180,7 +180,7 @@ class Connection(asyncio.Protocol):
         """Whether the client has exceeded a time limit: for the TLS handshake, a request, or reading a response."""
         if self._unread is not None:
             return now - self.used > UNREAD_SECONDS
-        allowed = STUCK_SECONDS if not self.idle else self.port.keepalive if self.valid else FIRST_REQUEST_SECONDS
+        allowed = _STUCK_SECONDS if not self.idle else self.port.keepalive if self.valid else FIRST_REQUEST_SECONDS
         return now - self.used > allowed
 
     def close(self) -> None:

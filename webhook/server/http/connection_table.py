@@ -23,9 +23,9 @@ from typing import Literal, Protocol
 
 # Enough for four bodies of the largest size. While a body arrives and is decoded, it needs up to three times its size.
 # Twice this limit took replicas past their memory limit after other attacks (docs/reliability.md).
-MAX_HELD_BYTES = 32 * 1024 * 1024
+_MAX_HELD_BYTES = 32 * 1024 * 1024
 # Short bodies may use a quarter more, so that long bodies of any source leave room for them.
-SHORT_BODY_BYTES = 256 * 1024
+_SHORT_BODY_BYTES = 256 * 1024
 # Remembered sources without connections. They are not strangers when they return.
 _REMEMBERED = 1024
 # Connections with large buffers, which cost up to 0.6 MiB each. Three API servers keep 75 idle connections.
@@ -90,7 +90,7 @@ class ConnectionTable:
         port: str,
         limit: int,
         *,
-        budget: int = MAX_HELD_BYTES,
+        budget: int = _MAX_HELD_BYTES,
         ended: Callable[[str, Reason], None] = lambda _port, _reason: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -231,7 +231,7 @@ class ConnectionTable:
         return True
 
     def _fits(self, size: int) -> bool:
-        budget = self._budget if size > SHORT_BODY_BYTES else self._budget * 5 // 4
+        budget = self._budget if size > _SHORT_BODY_BYTES else self._budget * 5 // 4
         return self.held_bytes + size <= budget
 
     def _wake(self) -> None:
