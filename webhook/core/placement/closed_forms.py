@@ -59,7 +59,7 @@ def takes_every_pod(game: Game) -> bool:
     if pod_class.on_nodes:
         hosts = game.node_spreads[limits[0].spread]
         counting = [node_class for node_class in game.classes if node_class.held[limits[0].spread] is not None]
-        return hosts.floor is None and all(_takes(node_class, new, every) >= every for node_class in counting)
+        return hosts.closed_minimum is None and all(_takes(node_class, new, every) >= every for node_class in counting)
     if pod_class.on_domains:
         over = game.domain_spreads[limits[0].spread]
         inside = [
@@ -121,13 +121,13 @@ def _over_domains(game: Game, limit: SpreadLimit) -> int | None:
 
 
 def _over_nodes(game: Game, limit: SpreadLimit) -> int | None:
-    floor, cells = game.node_spreads[limit.spread].floor, Counter[DomainState]()
+    closed_minimum, cells = game.node_spreads[limit.spread].closed_minimum, Counter[DomainState]()
     for node_class in game.classes:
         held = node_class.held[limit.spread]
         if held is not None:
             cells[DomainState(held, room_of(node_class))] += node_class.size
-    if floor is not None:
-        cells[DomainState(floor, 0)] += 1
+    if closed_minimum is not None:
+        cells[DomainState(closed_minimum, 0)] += 1
     return addable(cells, Bound(limit.over + 1))
 
 
@@ -153,5 +153,5 @@ def possible_ends(game: Game) -> PossibleEnds | None:
     if not spread.weights[0]:
         return None
     zones = [Zone(spread.base[domain], cells) for domain, cells in hosts.items()]
-    floor = game.node_spreads[host.spread].floor
-    return ends_on_hosts(zones, floor, Bound(zone.over + 1, spread.enough), host.over + 1, pod_class.pods)
+    closed_minimum = game.node_spreads[host.spread].closed_minimum
+    return ends_on_hosts(zones, closed_minimum, Bound(zone.over + 1, spread.enough), host.over + 1, pod_class.pods)

@@ -219,9 +219,9 @@ class Game:
         return _ClassFacts(sums, minima, places)
 
     def _lowest(self, number: int, facts: Sequence[_ClassFacts]) -> int:
-        floor = self.node_spreads[number].floor
+        closed_minimum = self.node_spreads[number].closed_minimum
         counts = [low for class_facts in facts if (low := class_facts.minima[number]) is not None]
-        return min(counts if floor is None else [*counts, floor], default=_NO_DOMAIN)
+        return min(counts if closed_minimum is None else [*counts, closed_minimum], default=_NO_DOMAIN)
 
     def _closed(
         self, number: int, facts: Sequence[_ClassFacts], spread: Sequence[tuple[Sequence[int], int]]

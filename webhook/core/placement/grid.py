@@ -53,19 +53,20 @@ class _GridKey(Struct, frozen=True):
         base: The pods at the start in each domain with a usable node.
         max_skew: The maxSkew of the constraint.
         enough: Whether there are at least minDomains domains. If not, the minimum stays 0.
-        floor: The lowest count of the eligible domains without a usable node.
+        closed_minimum: The lowest count of the eligible domains without a usable node.
     """
 
     base: tuple[int, ...]
     max_skew: int
     enough: bool
-    floor: int | None
+    closed_minimum: int | None
 
     def minima(self, pods: int) -> Iterator[int]:
         """The global minima reachable with this number of new pods, the lowest first."""
-        minimum = min(self.base if self.floor is None else (*self.base, self.floor)) if self.enough else 0
+        counts = self.base if self.closed_minimum is None else (*self.base, self.closed_minimum)
+        minimum = min(counts) if self.enough else 0
         yield minimum
-        while self.enough and minimum != self.floor and sum(self.lows(minimum + 1)) <= pods:
+        while self.enough and minimum != self.closed_minimum and sum(self.lows(minimum + 1)) <= pods:
             minimum += 1
             yield minimum
 
@@ -82,7 +83,7 @@ class _GridKey(Struct, frozen=True):
 
         Return ``[None]`` if something else keeps it: a domain without an open node, or fewer domains than minDomains.
         """
-        if not self.enough or self.floor == minimum:
+        if not self.enough or self.closed_minimum == minimum:
             return [None]
         return [number for number, pods in enumerate(self.base) if pods <= minimum]
 
@@ -195,11 +196,12 @@ class Grid:
         """
         if self._limit is None:
             return {0: self._cells(0, None)}
-        floor = self.game.node_spreads[self._limit.spread].floor
+        closed_minimum = self.game.node_spreads[self._limit.spread].closed_minimum
         counts = [host.held for hosts in self._hosts.values() for host in hosts]
-        minimum, cells_by_minimum = min(counts if floor is None else [*counts, floor]), dict[int, _Cells]()
-        while self._reaches(minimum) and (not cells_by_minimum or minimum - 1 != floor):
-            cells = cells_by_minimum[minimum] = self._cells(minimum, floor)
+        minimum = min(counts if closed_minimum is None else [*counts, closed_minimum])
+        cells_by_minimum = dict[int, _Cells]()
+        while self._reaches(minimum) and (not cells_by_minimum or minimum - 1 != closed_minimum):
+            cells = cells_by_minimum[minimum] = self._cells(minimum, closed_minimum)
             if sum(sums[self.every] for sums in cells.least) > self.wanted:
                 break
             minimum += 1
@@ -209,7 +211,7 @@ class Grid:
         every = [host for hosts in self._hosts.values() for host in hosts]
         return all(host.room is None or host.held + host.room >= minimum for host in every)
 
-    def _cells(self, minimum: int, floor: int | None) -> _Cells:
+    def _cells(self, minimum: int, closed_minimum: int | None) -> _Cells:
         columns, rows = range(len(self.cols.base)), range(len(self.rows.base))
         most, least = ([[0 for _ in rows] for _ in columns] for _ in range(2))
         every, gaps = 0, list[int]()
@@ -223,7 +225,7 @@ class Grid:
                 most[column][row] += min(self.wanted, many * top)
                 least[column][row] += many * low
         # Some host stays at the minimum.
-        held_anyway = self._limit is None or floor == minimum
+        held_anyway = self._limit is None or closed_minimum == minimum
         return _Cells([*map(_Sums, most)], [*map(_Sums, least)], every if held_anyway else every - min(gaps, default=0))
 
     def between(self, before: Minima, after: Minima) -> Demand:

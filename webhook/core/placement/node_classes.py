@@ -79,7 +79,7 @@ class SpreadCounts(Struct, frozen=True):
     weights: Pods
     enough: bool
 
-    def floor(self, changing: int) -> int | None:
+    def closed_minimum(self, changing: int) -> int | None:
         """The lowest count on the nodes outside of ``changing``, if each node is a domain."""
         return self._lowest(self.nodes & ~changing)
 
@@ -91,7 +91,7 @@ class SpreadCounts(Struct, frozen=True):
         if not self.enough:
             return 0
         lowest = self._lowest(self.nodes)
-        if lowest is None or self.floor(changing) == lowest:
+        if lowest is None or self.closed_minimum(changing) == lowest:
             return lowest
         held = (
             sum(self.counts.get(slot, 0) == lowest for slot in node_sets.to_slots(self.nodes))
@@ -369,7 +369,7 @@ def _first(nodes: int) -> int:
 
 def spread_on_nodes(nodes: GameNodes) -> list[NodeSpread]:
     """Return the constraints with one node per domain."""
-    return [NodeSpread(spread.weights, spread.floor(nodes.changing)) for spread in nodes.by_node]
+    return [NodeSpread(spread.weights, spread.closed_minimum(nodes.changing)) for spread in nodes.by_node]
 
 
 def spread_on_domains(nodes: GameNodes, classes: Sequence[NodeClass]) -> list[DomainSpread]:

@@ -31,11 +31,11 @@ class NodeSpread(Struct, frozen=True):
 
     Attributes:
         weights: By pod class, 1 if the constraint counts its pods, else 0.
-        floor: The lowest count among the counted nodes where the pods cannot run. None without such nodes.
+        closed_minimum: The lowest count among the counted nodes where the pods cannot run. None without such nodes.
     """
 
     weights: Pods
-    floor: int | None
+    closed_minimum: int | None
 
 
 class DomainSpread(Struct, frozen=True):

@@ -136,7 +136,7 @@ def _counts(game: Game, pod_class: int, state: State) -> Iterator[list[int]]:
                 counts[domain] += sum(pods[pod_class] * many for pods, many in nodes)
         yield [*counts.values()]
     for limit in game.pod_classes[pod_class].on_nodes:
-        on_nodes = [0] if game.node_spreads[limit.spread].floor is not None else []
+        on_nodes = [0] if game.node_spreads[limit.spread].closed_minimum is not None else []
         for node_class, nodes in zip(game.classes, state, strict=True):
             if node_class.held[limit.spread] is not None:
                 untouched = node_class.size - sum(many for _, many in nodes)
@@ -248,7 +248,7 @@ def _described(game: Game, order: Sequence[int]) -> object:
         return tuple(pods[number] for number in order)
 
     nodes = [
-        (turned(spread.weights), spread.floor, [node_class.held[number] for node_class in game.classes])
+        (turned(spread.weights), spread.closed_minimum, [node_class.held[number] for node_class in game.classes])
         for number, spread in enumerate(game.node_spreads)
     ]
     domains = [

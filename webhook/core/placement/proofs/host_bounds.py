@@ -33,7 +33,7 @@ class PossibleEnds(NamedTuple):
 
 
 def ends_on_hosts(
-    zones: Sequence[Zone], floor: int | None, of_zones: SkewLimit, max_skew: int, wanted: int
+    zones: Sequence[Zone], closed_minimum: int | None, of_zones: SkewLimit, max_skew: int, wanted: int
 ) -> PossibleEnds | None:
     """Return the possible final pod counts under one zone and one host constraint.
 
@@ -49,7 +49,7 @@ def ends_on_hosts(
 
     Args:
         zones: The eligible zones. A zone without hosts takes no pod.
-        floor: The lowest count on eligible hosts closed to the pod. None if every host is open.
+        closed_minimum: The lowest count on eligible hosts closed to the pod. None if every host is open.
         of_zones: The constraint on zones.
         max_skew: The maxSkew of the constraint on hosts.
         wanted: The number of pods to place.
@@ -60,8 +60,9 @@ def ends_on_hosts(
     minimum = min((cell.pods for zone in zones for cell in zone.hosts), default=0)
     most = [_UNLIMITED if cell.room is None else cell.pods + cell.room for zone in zones for cell in zone.hosts]
     highest, stuck = min(most, default=0), list[int]()
-    if floor is not None:
-        minimum, highest = min(minimum, floor) if most else floor, min(highest, floor) if most else floor
+    if closed_minimum is not None:
+        minimum = min(minimum, closed_minimum) if most else closed_minimum
+        highest = min(highest, closed_minimum) if most else closed_minimum
     for _ in range(MAX_PODS_ON_A_HOST):
         rooms = [_below(zone, minimum + max_skew) for zone in zones]
         filled = (zone.pods + room for zone, room in zip(zones, rooms, strict=True))
@@ -70,7 +71,7 @@ def ends_on_hosts(
         gains = [min(room, max(0, top - zone.pods)) for zone, room in zip(zones, rooms, strict=True)]
         if sum(gains) >= wanted:
             return PossibleEnds(tuple(stuck), fits=True)
-        if floor == minimum or any(
+        if closed_minimum == minimum or any(
             gain <= room - _least_gap(zone, minimum, max_skew)
             for zone, room, gain in zip(zones, rooms, gains, strict=True)
         ):
@@ -82,14 +83,14 @@ def ends_on_hosts(
 
 
 def addable_on_hosts(
-    zones: Sequence[Zone], held: int | None, of_zones: SkewLimit, of_hosts: SkewLimit, wanted: int
+    zones: Sequence[Zone], closed_minimum: int | None, of_zones: SkewLimit, of_hosts: SkewLimit, wanted: int
 ) -> int | None:
     """Return the most pods placed by any order.
 
-    None if all ``wanted`` pods can fit, or if unknown. The arguments are those of `ends_on_hosts`. ``held`` is its
-    ``floor``, and ``of_hosts`` is the constraint on hosts.
+    None if all ``wanted`` pods can fit, or if unknown. The arguments are those of `ends_on_hosts`. ``of_hosts`` is
+    the constraint on hosts.
     """
-    ends = ends_on_hosts(zones, held if of_hosts.enough else 0, of_zones, of_hosts.max_skew, wanted)
+    ends = ends_on_hosts(zones, closed_minimum if of_hosts.enough else 0, of_zones, of_hosts.max_skew, wanted)
     return None if ends is None or ends.fits else ends.stuck[-1]
 
 
