@@ -104,8 +104,8 @@ class PlannedWorkload(_GroupPart, frozen=True):
     affinity: Affinity | None = None
 
 
-class GroupStatus(_GroupPart, frozen=True):
-    """The group's status, written by the controller. Only the fields evenspread reads."""
+class IndexedGroupStatus(_GroupPart, frozen=True):
+    """The part of the group's status that the index keeps. The controller writes a `SpreadGroupStatus`."""
 
     observed_generation: int = 0
     revision: str = ""
@@ -133,7 +133,7 @@ class SpreadGroup(Named, frozen=True):
 
     metadata: GroupMeta | None = None
     spec: GroupSpec | None = None
-    status: GroupStatus | None = None
+    status: IndexedGroupStatus | None = None
 
     @property
     def age_order(self) -> tuple[str, str]:

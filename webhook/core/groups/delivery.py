@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api.label_syntax import value_faults
-from webhook.core.api.spread_group import CANNOT_GET_STUCK, FITS, PLANNED, GroupStatus, PlannedWorkload
+from webhook.core.api.spread_group import CANNOT_GET_STUCK, FITS, PLANNED, IndexedGroupStatus, PlannedWorkload
 from webhook.core.api.types import NodeSelectorRequirement, NodeSelectorTerm, Pod, PodTemplate, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.validation import validate_constraints
@@ -45,7 +45,7 @@ def stored_shard_plan(
         title: The kind and name of the workload.
         version: The cluster's release.
     """
-    group, status = membership.group, membership.written.status or GroupStatus()
+    group, status = membership.group, membership.written.status or IndexedGroupStatus()
     if why := _unplanned(status, membership.written.generation):
         return Reason(why)
     shard = template.labels.get(group.shard_label)
@@ -63,7 +63,7 @@ def stored_shard_plan(
 
 def has_stored_plan(membership: Membership, template: PodTemplate, title: tuple[str, str]) -> bool:
     """Whether the template has the stored fields of its shard. ``title`` is the workload's kind and name."""
-    group, status = membership.group, membership.written.status or GroupStatus()
+    group, status = membership.group, membership.written.status or IndexedGroupStatus()
     shard = template.labels.get(group.shard_label)
     if shard is None or status.observed_generation != membership.written.generation:
         return False
@@ -74,7 +74,7 @@ def has_stored_plan(membership: Membership, template: PodTemplate, title: tuple[
     )
 
 
-def _unplanned(status: GroupStatus, generation: int) -> str:
+def _unplanned(status: IndexedGroupStatus, generation: int) -> str:
     """Return why the stored plan cannot be added to a pod template. Empty if it can."""
     reason = status.reason(PLANNED)
     if status.observed_generation != generation or not (reason or status.holds(PLANNED)):

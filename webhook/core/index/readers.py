@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
 from webhook.core.api.spread_group import API_VERSION as GROUPS
-from webhook.core.api.spread_group import GroupMeta, GroupStatus, SpreadGroup
+from webhook.core.api.spread_group import GroupMeta, IndexedGroupStatus, SpreadGroup
 from webhook.core.api.storage import (
     KEPT_ANNOTATIONS,
     Claim,
@@ -213,7 +213,7 @@ def _spread_group(read: SpreadGroup, _: TypeMeta) -> SpreadGroup:
     return msgspec.structs.replace(read, metadata=kept, status=status)
 
 
-def _with_shared_constraints(status: GroupStatus) -> GroupStatus:
+def _with_shared_constraints(status: IndexedGroupStatus) -> IndexedGroupStatus:
     """Store equal constraints of several workloads once, to save memory.
 
     All shards of a plan have the same constraints.

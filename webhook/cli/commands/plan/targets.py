@@ -20,7 +20,7 @@ from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.output.terminal import Json, print_faults, print_message
 from webhook.cluster.live import undecodable_line
 from webhook.core.api.selectors import compile_selector
-from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus
+from webhook.core.api.spread_group import KIND, RESOURCE, IndexedGroupStatus
 from webhook.core.api.types import LabelSelector, TypeMeta
 from webhook.core.api.well_known import BETA_ZONE, OUR_PREFIX, ZONE
 from webhook.core.apiserver.decoding import DecodeError
@@ -188,7 +188,7 @@ def _with_labels(group: Group, workloads: Sequence[ReplicatedSource]) -> Group:
 def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, context: Context) -> PlannedGroup:
     group = wanted.group
     groups = known.index.namespaces.all_groups().get(group.namespace, ())
-    status = next((other.status for other in groups if other.meta.name == group.name), None) or GroupStatus()
+    status = next((other.status for other in groups if other.meta.name == group.name), None) or IndexedGroupStatus()
     before = stored_of(group, status.workloads)
     workloads = _group_workloads(group, read.workloads)
     members = [_member(workload.source, group, context) for workload in workloads]
