@@ -21,7 +21,7 @@ from webhook.core.admission_policies.cel import (
     with_names,
 )
 from webhook.core.rules.constraint import label_selector
-from webhook.core.rules.frame.counted_pods import IDENTITY
+from webhook.core.rules.frame.own_pods import IDENTITY
 from webhook.core.rules.frame.rule import Rule
 from webhook.core.workloads.controller_labels import ADDED_TO_ANY
 from webhook.core.workloads.kinds import CRON_JOB, NATIVE, POD, REPLICATION_CONTROLLER, GroupKind, traits

@@ -15,8 +15,8 @@ from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.pods_to_create.next_pod import PodSource, next_pod_of
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counted_pods import OWN_LABELS, counts_itself, foreign_pods
 from webhook.core.rules.frame.counted_workloads import NO_SELECTOR
+from webhook.core.rules.frame.own_pods import OWN_LABELS, counts_itself, foreign_pods
 from webhook.core.rules.frame.rule import (
     NO_REPLICAS,
     Finding,

@@ -21,8 +21,8 @@ from webhook.core.index.node_sets import to_slots
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counted_pods import own_labels
 from webhook.core.rules.frame.fixes import Fix, changes, softening
+from webhook.core.rules.frame.own_pods import own_labels
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes

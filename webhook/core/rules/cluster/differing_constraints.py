@@ -9,7 +9,6 @@ from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
 from webhook.core.api.written_selector import has_conditions
 from webhook.core.index.objects import DeclaredTemplate, Owner
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counted_pods import OWN_LABELS, late_keys
 from webhook.core.rules.frame.counted_workloads import (
     counted_workloads,
     groups_of,
@@ -17,6 +16,7 @@ from webhook.core.rules.frame.counted_workloads import (
     is_member,
     workload_name,
 )
+from webhook.core.rules.frame.own_pods import OWN_LABELS, late_keys
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject, readable_selector
 from webhook.core.text import quoted

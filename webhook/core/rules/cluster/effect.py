@@ -13,8 +13,8 @@ from webhook.core.index.key_suggestions import ON_EVERY_NODE, intended, meant_by
 from webhook.core.json_edits import Edit
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counted_pods import counts_itself, counts_own_pods_only
 from webhook.core.rules.frame.fixes import Fix, removal
+from webhook.core.rules.frame.own_pods import counts_itself, counts_own_pods_only
 from webhook.core.rules.frame.pins import are_held, is_in_one_domain, nothing_to_balance
 from webhook.core.rules.frame.rule import Finding, Need, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject, placed_constraints

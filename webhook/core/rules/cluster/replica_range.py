@@ -10,8 +10,8 @@ from webhook.core.index.key_suggestions import intended
 from webhook.core.policy.lookup import scale_in_for
 from webhook.core.policy.options import ScaleIn
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counted_pods import counts_itself, counts_own_pods_only
 from webhook.core.rules.frame.fixes import Fix
+from webhook.core.rules.frame.own_pods import counts_itself, counts_own_pods_only
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS, UsableNodes

@@ -19,7 +19,6 @@ from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.pods_to_create.next_pod import PodSource, next_pod_of
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counted_pods import LATE_LABELS, OWN_LABELS, counts_without, foreign_pods, late_keys
 from webhook.core.rules.frame.counted_workloads import (
     NO_SELECTOR,
     counted_workloads,
@@ -29,6 +28,7 @@ from webhook.core.rules.frame.counted_workloads import (
     workload_name,
 )
 from webhook.core.rules.frame.fixes import Fix, changes, changes_in
+from webhook.core.rules.frame.own_pods import LATE_LABELS, OWN_LABELS, counts_without, foreign_pods, late_keys
 from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import usable_nodes_of

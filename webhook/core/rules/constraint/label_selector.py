@@ -17,8 +17,8 @@ from webhook.core.api.written_selector import as_requirement, has_conditions, is
 from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counted_pods import LATE_LABELS, own_labels
 from webhook.core.rules.frame.fixes import Fix, changes
+from webhook.core.rules.frame.own_pods import LATE_LABELS, own_labels
 from webhook.core.rules.frame.rule import (
     AskedAgain,
     Finding,

@@ -21,8 +21,8 @@ from webhook.core.api.written_selector import has_conditions, selected_keys
 from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counted_pods import counts_own_pods_only
 from webhook.core.rules.frame.fixes import Fix, changes
+from webhook.core.rules.frame.own_pods import counts_own_pods_only
 from webhook.core.rules.frame.rule import (
     AskedAgain,
     Finding,

@@ -14,8 +14,8 @@ from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.api_errors import UNREAD_TEMPLATE, broken_at, fix_of
-from webhook.core.rules.frame.counted_pods import LATE_LABELS
 from webhook.core.rules.frame.fixes import Fix, all_of, changes
+from webhook.core.rules.frame.own_pods import LATE_LABELS
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted

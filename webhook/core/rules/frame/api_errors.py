@@ -14,8 +14,8 @@ from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYW
 from webhook.core.apiserver.field_errors import ErrorType, FieldError
 from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit, value_at
-from webhook.core.rules.frame.counted_pods import own_labels
 from webhook.core.rules.frame.fixes import Fix, changes, redundant
+from webhook.core.rules.frame.own_pods import own_labels
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.spelling import nearest
 from webhook.core.text import one_line, together

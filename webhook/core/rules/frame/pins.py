@@ -17,7 +17,7 @@ from webhook.core.api.selectors import valid_selector
 from webhook.core.api.types import IGNORE, LabelSelector, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index.key_suggestions import intended, meant_by_bare
-from webhook.core.rules.frame.counted_pods import counts_itself, counts_own_pods_only
+from webhook.core.rules.frame.own_pods import counts_itself, counts_own_pods_only
 from webhook.core.rules.frame.rule import Finding, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.spelling import with_article
