@@ -3,7 +3,7 @@
 Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -86,6 +86,19 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     """
     terms = selector.node_selector_terms or ()
     return tuple(_compile_node_term(term) for term in terms if term.match_expressions or term.match_fields)
+
+
+def values_in(conditions: Iterable[NodeSelectorRequirement] | None, key: str) -> frozenset[str] | None:
+    """Return the values of the key allowed by all ``In`` conditions. None without such a condition.
+
+    Source: kube-scheduler framework/plugins/nodeaffinity/node_affinity.go ``PreFilter``.
+    """
+    sets = [
+        frozenset(condition.values or ())
+        for condition in conditions or ()
+        if (condition.key, condition.operator) == (key, IN)
+    ]
+    return frozenset.intersection(*sets) if sets else None
 
 
 def _compile_node_term(term: NodeSelectorTerm) -> NodeTerm:

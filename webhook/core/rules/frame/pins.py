@@ -13,6 +13,7 @@ If the nodes are known, the placement rules check the nodes instead.
 
 from collections.abc import Iterator
 
+from webhook.core.api.node_selectors import values_in
 from webhook.core.api.selectors import valid_selector
 from webhook.core.api.types import IGNORE, LabelSelector, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
@@ -133,7 +134,7 @@ def _pinned_values(template: Template, key: str) -> frozenset[str] | None:
     values = None if value is None else frozenset({value})
     if spec.node_terms is not None:
         # A term without requirements matches no node.
-        allowed = [_term_values(each, key) for each in spec.node_terms if each != NodeSelectorTerm()]
+        allowed = [values_in(each.match_expressions, key) for each in spec.node_terms if each != NodeSelectorTerm()]
         if all(each is not None for each in allowed):
             union = frozenset(each for some in allowed for each in some or ())
             values = union if values is None else values & union
@@ -151,15 +152,6 @@ def is_in_one_domain(template: Template, key: str) -> bool:
     named.update(each.key for term in spec.node_terms or () for each in term.match_expressions or ())
     names = (each for each in named if key in {each, intended(each), meant_by_bare(each)})
     return any(len(values) == 1 for name in names if (values := _pinned_values(template, name)) is not None)
-
-
-def _term_values(term: NodeSelectorTerm, key: str) -> frozenset[str] | None:
-    sets = [
-        frozenset(each.values or ())
-        for each in term.match_expressions or ()
-        if (each.key, each.operator) == (key, "In")
-    ]
-    return frozenset.intersection(*sets) if sets else None
 
 
 def _shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:

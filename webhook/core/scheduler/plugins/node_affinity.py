@@ -3,8 +3,8 @@
 Source: kube-scheduler framework/plugins/nodeaffinity/node_affinity.go.
 """
 
-from webhook.core.api.node_selectors import RequiredNodes
-from webhook.core.api.types import IN, NodeSelector, NodeSelectorTerm, Pod
+from webhook.core.api.node_selectors import RequiredNodes, values_in
+from webhook.core.api.types import NodeSelector, Pod
 from webhook.core.api.well_known import NODE_NAME_FIELD
 from webhook.core.scheduler.plugins.status import OK, PASSES, PluginResult, unresolvable
 
@@ -47,18 +47,8 @@ def _required_names(selector: NodeSelector) -> frozenset[str] | None:
     """
     names: frozenset[str] = frozenset()
     for term in selector.node_selector_terms or ():
-        named = _names_of_term(term)
+        named = values_in(term.match_fields, NODE_NAME_FIELD)
         if named is None:
             return None
         names |= named
     return names
-
-
-def _names_of_term(term: NodeSelectorTerm) -> frozenset[str] | None:
-    """Source: nodeaffinity/node_affinity.go ``PreFilter``."""
-    named: frozenset[str] | None = None
-    for condition in term.match_fields or ():
-        if condition.key == NODE_NAME_FIELD and condition.operator == IN:
-            values = frozenset(condition.values or ())
-            named = values if named is None else named & values
-    return named

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from webhook.core.api import gates
+from webhook.core.api.node_selectors import values_in
 from webhook.core.api.requirements import Requirement, SelectorError
 from webhook.core.api.resources import ResourceList, compare_amounts, whole_units
 from webhook.core.api.selectors import compile_selector, valid_selector
@@ -22,7 +23,7 @@ from webhook.core.api.storage import (
     StorageCapacity,
     StorageClass,
 )
-from webhook.core.api.types import IN, NodeSelectorTerm, Pod
+from webhook.core.api.types import IN, Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME, NO_PROVISIONER, SELECTED_NODE
 from webhook.core.budget import check_time
@@ -145,19 +146,10 @@ def _nodes_of_local_volumes(pod_claims: _PodClaims) -> frozenset[str] | None:
             return None
         affinity = volume.spec.node_affinity
         terms = affinity.required.node_selector_terms if affinity is not None and affinity.required is not None else ()
-        named = frozenset(name for term in terms or () for name in _named_hosts(term))
+        named = frozenset(name for term in terms or () for name in values_in(term.match_expressions, HOSTNAME) or ())
         if named:
             eligible = named if eligible is None else eligible & named
     return eligible
-
-
-def _named_hosts(term: NodeSelectorTerm) -> frozenset[str]:
-    hosts = [
-        frozenset(expression.values or ())
-        for expression in term.match_expressions or ()
-        if (expression.key, expression.operator) == (HOSTNAME, IN)
-    ]
-    return frozenset.intersection(*hosts) if hosts else frozenset()
 
 
 def _decide(pod_claims: _PodClaims, candidates: int) -> list[StatusOfNodes]:
