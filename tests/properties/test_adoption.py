@@ -40,7 +40,7 @@ def workloads(draw):
         kind=kind,
         meta=meta("web"),
         traits=traits((VERSIONS[kind].rpartition("/")[0], kind)),
-        templates=(Template(path="spec.template.", template=template, replicas=replicas),),
+        templates=(Template(path="spec.template.", pod=template, replicas=replicas),),
         replicas=replicas,
         selector=LabelSelector(match_labels=selected or None),
         built_in=kind != "Rollout",
@@ -52,7 +52,7 @@ def running(workload):
     [template] = workload.templates
     revision = REVISIONS[workload.kind]
     select = text(workload.selector.match_labels or {})
-    labels = text(template.template.labels)
+    labels = text(template.pod.labels)
     top = owner(f"{workload.kind}/web", select, replicas=workload.replicas)
     if revision is None:
         return pod(labels, owner="StatefulSet/web"), (top,)
@@ -103,7 +103,7 @@ def test_kube_apiserver_accepts_what_declares_it(cases):
 
 def as_deployment(workload, constraints):
     kind = "StatefulSet" if workload.kind == "StatefulSet" else "Deployment"
-    labels = {**workload.templates[0].template.labels, **SELECTED}
+    labels = {**workload.templates[0].pod.labels, **SELECTED}
     spec = {**SPEC, "topologySpreadConstraints": constraints}
     return {
         "apiVersion": "apps/v1",
@@ -116,7 +116,7 @@ def as_deployment(workload, constraints):
 def as_pod(workload, constraints):
     """What the controller makes of the template."""
     revision = REVISIONS[workload.kind]
-    labels = {**workload.templates[0].template.labels, **({revision: "7d4"} if revision else {})}
+    labels = {**workload.templates[0].pod.labels, **({revision: "7d4"} if revision else {})}
     spec = {**SPEC, "topologySpreadConstraints": constraints}
     metadata = {"name": "web-0", "namespace": "shop", "labels": labels}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

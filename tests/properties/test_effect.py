@@ -84,7 +84,7 @@ def incoming(spec):
 
 def idle(spec, index, kind, replicas, strategy=None):
     """The constraints that are said to have no effect."""
-    template = Template(path="spec.template.", template=incoming(spec), replicas=replicas)
+    template = Template(path="spec.template.", pod=incoming(spec), replicas=replicas)
     meta = ObjectMeta(name="web", namespace="shop")
     workload = Workload(
         api_version="apps/v1",

@@ -78,7 +78,7 @@ def test_the_numbers_are_those_of_the_cluster_with_the_pods_and_without(world):
     ]
     index = clustered(nodes, standing, *others)
     labels = dict(part.split("=") for part in OWN.split())
-    template = Template(path="", template=Pod(metadata=ObjectMeta(labels=labels), spec=spec), replicas=3)
+    template = Template(path="", pod=Pod(metadata=ObjectMeta(labels=labels), spec=spec), replicas=3)
     workload = Workload(
         api_version="apps/v1",
         kind="Deployment",

@@ -96,7 +96,7 @@ def incoming(spec):
 
 def said(rule, spec, index, of=evaluate):
     """The rule's findings with the constraint that each of them is about."""
-    template = Template(path="spec.template.", template=incoming(spec))
+    template = Template(path="spec.template.", pod=incoming(spec))
     workload = Workload(
         api_version="apps/v1",
         kind="Deployment",

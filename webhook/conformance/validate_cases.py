@@ -88,7 +88,7 @@ def decide_validate(case: Mapping[str, bytes], version: KubernetesVersion = RECO
     if workload is None:
         return answer
     for written in workload.templates:
-        template, path = written.template, f"{written.path}spec.topologySpreadConstraints"
+        template, path = written.pod, f"{written.path}spec.topologySpreadConstraints"
         constraints: Sequence[SpreadConstraint] = template.pod_spec.constraints
         # kube-apiserver merges keys into the selectors of a Pod, never of a template.
         labels = template.labels if kind == "Pod" else None

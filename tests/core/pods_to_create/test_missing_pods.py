@@ -113,7 +113,7 @@ class TestOrdinals:
         ],
     )
     def test_that_terminate_free_what_they_hold(self, spec):
-        held = read_workload(written("StatefulSet", "app=web", HOSTS, **spec)).templates[0].template.pod_spec
+        held = read_workload(written("StatefulSet", "app=web", HOSTS, **spec)).templates[0].pod.pod_spec
         more = {"affinity": held.affinity} | ({"containers": held.containers} if held.containers else {})
         for pod, other, expected in (
             (terminating, running, ("fits", 1, 1)),  # beside web-1, which stays, web-0 comes back where it was

@@ -172,7 +172,7 @@ def test_a_pod_is_its_own_template():
     raw = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one", "labels": {"app": "web"}}}
     workload = read_workload(msgspec.json.encode(raw))
     found = sent_pod(source(workload), index())
-    assert (found.template, found.owners) == (workload.templates[0].template, ())
+    assert (found.template, found.owners) == (workload.templates[0].pod, ())
 
 
 def test_the_ordinal_is_the_lowest_that_is_free():
@@ -197,7 +197,7 @@ def test_ordinals_begin_where_the_set_says(ordinals, first):
         assert template.meta.name == f"web-{number}"
         assert template.labels["statefulset.kubernetes.io/pod-name"] == f"web-{number}"
         assert template.labels["apps.kubernetes.io/pod-index"] == str(number)
-    assert labels_at_creation(workload, workload.templates[0].template)["apps.kubernetes.io/pod-index"] == str(first)
+    assert labels_at_creation(workload, workload.templates[0].pod)["apps.kubernetes.io/pod-index"] == str(first)
 
 
 def test_an_applied_deployment_makes_pods_of_its_largest_replicaset():

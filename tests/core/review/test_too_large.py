@@ -227,7 +227,7 @@ def constraints(count, **more):
 )
 def test_object_cost_without_a_cluster(spec, expected):
     read = read_workload(workload("Deployment", "app=web", **spec))
-    assert text(exceeded_constraint_limit(read.templates[0].template.pod_spec.constraints)) == expected
+    assert text(exceeded_constraint_limit(read.templates[0].pod.pod_spec.constraints)) == expected
 
 
 NULL = "selector-null"

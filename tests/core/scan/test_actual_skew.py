@@ -39,7 +39,7 @@ def stand(state, *constraints, injected=False, services=()):
     incoming = pod(WEB, constraints=constraints or None)
     workload = read_workload(msgspec.to_builtins(incoming) | {"apiVersion": "v1", "kind": "Pod"})
     next_pod = NextPod(
-        source=PodSource(workload=workload, template=Template(path="", template=incoming), namespace=NAMESPACE),
+        source=PodSource(workload=workload, template=Template(path="", pod=incoming), namespace=NAMESPACE),
         sent=incoming,
         pod=incoming,
         injected=Injection(constraints=(), record=InjectionRecord(revision="x")) if injected else None,

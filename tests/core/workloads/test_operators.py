@@ -195,7 +195,7 @@ def test_what_is_read(group, kind, path, labels):
         workload = read_workload(raw)
         [template] = workload.templates
         assert template.constraints_path == path.replace("[*]", "[0]")
-        assert template.template.labels == labels
+        assert template.pod.labels == labels
         assert not workload.whole
     assert not has_template(value["apiVersion"], kind), "what its operator makes is looked at too"
     assert path in constraint_paths(value["apiVersion"], kind)
@@ -243,8 +243,8 @@ def test_the_prometheus_operator_adds_its_labels_where_it_is_asked_to(kind, adds
     assert rules(operated("monitoring.coreos.com", kind, path, constraint)) == []
     assert rules(operated("monitoring.coreos.com", kind, path, ZONE)) == ["selector-null"]
     [template] = read_workload(operated("monitoring.coreos.com", kind, path, constraint)).templates
-    [read] = template.template.pod_spec.constraints
-    assert read.label_selector == LabelSelector(match_labels=template.template.labels)
+    [read] = template.pod.pod_spec.constraints
+    assert read.label_selector == LabelSelector(match_labels=template.pod.labels)
 
 
 def test_what_the_prometheus_operator_would_not_take_is_left_out():
@@ -264,7 +264,7 @@ def test_elasticsearch_fills_selectors_beside_zone_awareness_only():
     own = operated("elasticsearch.k8s.elastic.co", "Elasticsearch", path, selecting({"app": "x"}))
     own["spec"]["nodeSets"][0]["zoneAwareness"] = {}
     [template] = read_workload(own).templates
-    assert template.template.pod_spec.constraints[0].label_selector.match_labels == {"app": "x"}
+    assert template.pod.pod_spec.constraints[0].label_selector.match_labels == {"app": "x"}
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_percona_fills_in_what_is_missing(group, kind, path, unsatisfiable):
     value = operated(group, kind, f"{path}.topologySpreadConstraints", {})
     assert rules(value) == []
     [template] = read_workload(value).templates
-    [read] = template.template.pod_spec.constraints
+    [read] = template.pod.pod_spec.constraints
     assert (read.max_skew, read.topology_key, read.when_unsatisfiable) == (1, "kubernetes.io/hostname", unsatisfiable)
     keyed = operated(group, kind, f"{path}.topologySpreadConstraints", {"matchLabelKeys": ["a"]})
     assert "match-label-keys" in rules(keyed), "no selector is filled in beside matchLabelKeys"

@@ -107,7 +107,7 @@ def paths(workload):
 def test_templates_of_each_kind(api_version, kind, spec, expected):
     workload = read(api_version, kind, spec=spec)
     assert paths(workload) == expected
-    assert all(template.template.labels == {"app": "web"} for template in workload.templates)
+    assert all(template.pod.labels == {"app": "web"} for template in workload.templates)
     assert has_template(api_version, kind)
 
 
@@ -119,7 +119,7 @@ def test_a_rollout_may_borrow_the_template_of_a_deployment():
 def test_a_pod_is_its_own_template():
     pod = read("v1", "Pod", metadata={"name": "web", "labels": {"app": "web"}}, spec=POD["spec"])
     assert paths(pod) == [("", 1)]
-    assert (pod.meta.name, pod.built_in, pod.templates[0].template.labels) == ("web", True, {"app": "web"})
+    assert (pod.meta.name, pod.built_in, pod.templates[0].pod.labels) == ("web", True, {"app": "web"})
 
 
 @pytest.mark.parametrize(

@@ -95,9 +95,9 @@ def with_changes(constraints: Sequence[SpreadConstraint], changes: Iterable[Chan
 
 def template_with(template: Template, changes: Iterable[Change]) -> Template:
     """Apply the changes to the template's constraints."""
-    spec = template.template.pod_spec
+    spec = template.pod.pod_spec
     spec = replace(spec, topology_spread_constraints=with_changes(spec.constraints, changes))
-    return replace(template, template=replace(template.template, spec=spec))
+    return replace(template, pod=replace(template.pod, spec=spec))
 
 
 def hard_after(constraint: Constraint, index: int, changes: Iterable[Change]) -> Constraint | None:

@@ -458,7 +458,6 @@ def _custom(raw: RawJson, type_meta: TypeMeta, embedded: tuple[EmbeddedKind, ...
     if workload is None:
         return _owner(type_meta, decoder_of(Named).decode(raw).meta, None, None)
     templates = tuple(
-        DeclaredTemplate(template.template.labels, template.template.pod_spec.constraints)
-        for template in workload.templates
+        DeclaredTemplate(template.pod.labels, template.pod.pod_spec.constraints) for template in workload.templates
     )
     return _owner(type_meta, workload.meta, workload.replicas, workload.selector, templates)

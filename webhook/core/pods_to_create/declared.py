@@ -30,11 +30,11 @@ def declarable_constraints(workload: Workload, namespace: str, context: Context)
     if reason is not None:
         return Skip(reason)
     template, revision = workload.templates[0], REVISIONED.get(workload.group_kind)
-    own = _selector(workload, template.template)
+    own = _selector(workload, template.pod)
     stated = replace(workload, selector=own, replicas=_replicas(workload, namespace, index))
     made = sent_pod(PodSource(workload=stated, template=template, namespace=namespace), index)
     # A constraint in the template must not use labels with different values between pods.
-    declared = {*template.template.labels, revision}
+    declared = {*template.pod.labels, revision}
     labels = {key: value for key, value in made.template.labels.items() if key in declared}
     pod = replace(made.template, metadata=replace(made.template.meta, labels=labels))
     result = inject(pod, namespace, context.with_index(with_owners(index, made.owners)), waited=True)
@@ -54,7 +54,7 @@ def _why_excluded(workload: Workload, policy: Policy) -> SkipReason | None:
         return SkipReason.CONTROLLED
     if len(workload.templates) != 1:
         return SkipReason.SEVERAL_TEMPLATES
-    if workload.templates[0].template.pod_spec.constraints:
+    if workload.templates[0].pod.pod_spec.constraints:
         return SkipReason.OWN_CONSTRAINTS
     if kind == DAEMON_SET:
         return SkipReason.DAEMON_SET

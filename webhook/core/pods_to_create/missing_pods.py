@@ -134,7 +134,7 @@ def rollout_pods(source: PodSource, replicas: int, context: Context) -> MissingP
 def _revisions(source: PodSource, context: Context) -> tuple[Pod, Pod]:
     """Return a pod of the new revision and a pod of the running revision."""
     new = next_pod_of(replace(source, applied=False), context).pod
-    return new, replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
+    return new, replace(new, metadata=replace(new.meta, labels=source.template.pod.labels))
 
 
 def _terminated(source: PodSource, context: Context) -> Context:

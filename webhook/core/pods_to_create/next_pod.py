@@ -149,7 +149,7 @@ def after_admission(template: PodTemplate, namespace: str, context: Context, *, 
 
 def sent_pod(source: PodSource, index: ReadOnlyIndex) -> _SentPod:
     """Build the next pod of a template, as its controller sends it. For a Pod, the template is the Pod itself."""
-    workload, written, namespace = source.workload, source.template.template, source.namespace
+    workload, written, namespace = source.workload, source.template.pod, source.namespace
     if workload.is_pod:
         return _SentPod(template=written)
     uid = workload.meta.uid or placeholder(workload, "uid")
@@ -190,7 +190,7 @@ class _Child(NamedTuple):
 
 
 def _labels(source: PodSource, made: _Child, index: ReadOnlyIndex) -> Mapping[str, str]:
-    labels = {**labels_at_creation(source.workload, source.template.template), **made.labels}
+    labels = {**labels_at_creation(source.workload, source.template.pod), **made.labels}
     if not source.applied or not is_placeholder(labels.get(CONTROLLER_REVISION_HASH, "")):
         return labels
     running = _running_revisions(source.workload, made.owner.meta, index)
@@ -225,7 +225,7 @@ def _in_replica_set(above: Owner, source: PodSource, index: ReadOnlyIndex) -> _C
     labelled = ((current.selector.match_labels if current and current.selector else None) or {}).get(key)
     if current is not None and labelled is not None:
         return _Child(f"{current.meta.name}-{NOT_YET_KNOWN}", current, {key: labelled})
-    selector = above.selector or LabelSelector(match_labels=source.template.template.labels)
+    selector = above.selector or LabelSelector(match_labels=source.template.pod.labels)
     name = f"{above.meta.name}-{NOT_YET_KNOWN}"
     new = Owner(
         api_version=native_version(REPLICA_SET),

@@ -98,7 +98,7 @@ def cost_and_limit(given: ReadObject, context: Context) -> tuple[bool, Reason | 
     if index is None or not index.namespaces.groups(namespace):
         return weigh(workload, nodes)
     templates = workload.templates[:MAX_TEMPLATES]  # an object with more templates exceeds a limit anyway
-    selected = [tuple(memberships(namespace, each.template.labels, index)) for each in templates]
+    selected = [tuple(memberships(namespace, each.pod.labels, index)) for each in templates]
     if has_many_caps(workload, selected, index):
         return True, weigh(workload, nodes)[1]
     return weigh(workload, nodes, grouped=any(selected))

@@ -116,5 +116,5 @@ def _api_warnings(workload: Workload, evaluation: Evaluation) -> tuple[str, ...]
     return tuple(
         warning
         for template in workload.templates
-        for warning in constraint_warnings(template.template.pod_spec.constraints, template.constraints_path)
+        for warning in constraint_warnings(template.pod.pod_spec.constraints, template.constraints_path)
     )

@@ -95,7 +95,7 @@ def warns_by_default(finding: Finding) -> bool:
 
 def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
     templates = workload.templates if workload else ()
-    metas = (meta, *(template.template.meta for template in templates))
+    metas = (meta, *(template.pod.meta for template in templates))
     texts = [
         meta.annotations[EXEMPT_ANNOTATION]
         for meta in metas

@@ -46,7 +46,7 @@ def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False)
         workload = None  # the API server rejects the pod later, with a better message
     if workload is None or not workload.templates:
         return Decision(reason="unreadable")
-    result = inject(workload.templates[0].template, request.namespace, context, waited=waited)
+    result = inject(workload.templates[0].pod, request.namespace, context, waited=waited)
     if isinstance(result, Awaited):
         return Decision(reason="too-early", awaits=result)
     injection = None if isinstance(result, Skip) else result
@@ -72,7 +72,7 @@ def _fallback(workload: Workload, namespace: str, context: Context, injection: I
     None if the policy or the pod's annotation forbids a patch, or if `fall_back` finds no useful patch. Also None if
     the cluster data is missing or the computation takes too long.
     """
-    pod, index, policy = workload.templates[0].template, context.index, context.policy
+    pod, index, policy = workload.templates[0].pod, context.index, context.policy
     if index is None or not may_fall_back(pod, policy) or is_costly(workload, len(index.nodes.view())):
         return None
     subject = Subject(workload=workload, placed=(), context=context)

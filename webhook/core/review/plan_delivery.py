@@ -57,21 +57,21 @@ def deliver_plan(request: AdmissionRequest, context: Context) -> Decision:
     template = workload.templates[0]
     if request.operation == "UPDATE" and _sent_template(request.old_object) == _sent_template(request.object):
         return Decision(reason="template-unchanged")
-    if opted_out(workload.meta) or opted_out(template.template.meta):
+    if opted_out(workload.meta) or opted_out(template.pod.meta):
         return Decision(reason="opted-out")
     group = _group(template, request.namespace, index)
     return Decision(reason="no-group") if group is None else _deliver(group, workload, request, context)
 
 
 def _deliver(group: Membership, workload: Workload, request: AdmissionRequest, context: Context) -> Decision:
-    template, name = workload.templates[0].template, group.group.name
+    template, name = workload.templates[0].pod, group.group.name
     # All old constraints are compared with all new ones, which delays other requests.
     if too_large := exceeded_template_limit(workload) or exceeded_constraint_limit(template.pod_spec.constraints):
         return _not_delivered(f"SpreadGroup {name}: the template has {too_large.text}")
     old = _read(request.old_object, request)
     sent = _record(template)
     before = NO_PLAN if sent is None else _plan(sent)
-    records = (None if old is None else _record(old.templates[0].template), sent)
+    records = (None if old is None else _record(old.templates[0].pod), sent)
     # The record may be of another group. Its fields are removed, but it is no earlier plan of this group.
     earlier = next((record for record in records if record is not None and record.group == name), None)
     if earlier is not None:
@@ -129,12 +129,12 @@ def _read(raw: bytes | msgspec.Raw | None, request: AdmissionRequest) -> Workloa
         read = None if raw is None else read_workload(raw, api_version=request.api_version, kind=request.kind)
     except DecodeError:
         return None  # the API server rejects the object later, with a better message
-    return read if read is not None and read.templates and read.templates[0].template.spec is not None else None
+    return read if read is not None and read.templates and read.templates[0].pod.spec is not None else None
 
 
 def _group(template: Template, namespace: str, index: ReadOnlyIndex) -> Membership | None:
     """Return the oldest group that selects the template and injects its plan. None without one."""
-    groups = memberships(namespace, template.template.labels, index)
+    groups = memberships(namespace, template.pod.labels, index)
     return next((membership for membership in groups if membership.group.inject), None)
 
 

@@ -220,5 +220,5 @@ def _parts_with_findings(workload: Workload) -> tuple[object, ...]:
 
 
 def _parts_but_replicas(workload: Workload) -> tuple[object, ...]:
-    templates = [(each.path, each.template.labels, each.template.spec) for each in workload.templates]
+    templates = [(each.path, each.pod.labels, each.pod.spec) for each in workload.templates]
     return (workload.selector, workload.strategy, templates)

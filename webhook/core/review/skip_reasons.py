@@ -111,8 +111,8 @@ def _repeats_one(template: Template, declared: DeclaredTemplate) -> bool:
     be added, because the pod would not match its own selector. No key in ``matchLabelKeys`` may be missing, because the
     constraint would count more pods.
     """
-    labels = template.template.labels
-    if template.template.pod_spec.constraints != declared.constraints or not declared.labels.items() <= labels.items():
+    labels = template.pod.labels
+    if template.pod.pod_spec.constraints != declared.constraints or not declared.labels.items() <= labels.items():
         return False
     if any(not labels.keys() >= {*(each.match_label_keys or ())} for each in declared.constraints):
         return False

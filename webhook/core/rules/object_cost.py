@@ -86,7 +86,7 @@ def exceeded_template_limit(workload: Workload) -> Reason | None:
     if len(workload.templates) > MAX_TEMPLATES:
         return Reason(f"more than {MAX_TEMPLATES} pod templates", Missing.TOO_LARGE)
     for template in workload.templates:
-        for (most, things), size in zip(_OF_A_TEMPLATE, _sizes(template.template.pod_spec), strict=True):
+        for (most, things), size in zip(_OF_A_TEMPLATE, _sizes(template.pod.pod_spec), strict=True):
             if size > most:
                 return Reason(f"more than {most} {things}", Missing.TOO_LARGE)
     return None
@@ -176,7 +176,7 @@ def weigh(workload: Workload, nodes: int, *, grouped: bool = False) -> tuple[boo
         return False, None
     # The text of an immense object alone costs more.
     limit = exceeded_constraint_limit(
-        [each for template in workload.templates for each in template.template.pod_spec.constraints]
+        [each for template in workload.templates for each in template.pod.pod_spec.constraints]
     )
     return not limit and (
         not exceeded_template_limit(workload) or cost(workload, 0, grouped=grouped) > MOST_IN_LINE
@@ -195,17 +195,17 @@ def cost(workload: Workload, nodes: int, *, grouped: bool = False) -> float:
         Milliseconds.
     """
     # Expensive rules need constraints or caps of a group. There may be thousands of templates.
-    if not grouped and not any(each.template.pod_spec.constraints for each in workload.templates):
+    if not grouped and not any(each.pod.pod_spec.constraints for each in workload.templates):
         return max(0, len(workload.templates) - MAX_TEMPLATES) * _BARE_TEMPLATE
     written, beside = 0.0, 0.0
     once = _POD if workload.is_pod else _TEMPLATE
     for each in workload.templates:
-        spec = each.template.pod_spec
+        spec = each.pod.pod_spec
         constraints = spec.constraints
         written += _WRITTEN_TEMPLATE + len(constraints) * _WRITTEN_CONSTRAINT + keys_in(constraints) * _WRITTEN_KEY
         if nodes:
             written += _labels_in_terms(spec) * _WRITTEN_TERM_LABEL
-            written += (len(each.template.labels) + len(spec.volumes or ()) + _containers_and_ports(spec)) * _OTHER
+            written += (len(each.pod.labels) + len(spec.volumes or ()) + _containers_and_ports(spec)) * _OTHER
             written += _preferred_terms(spec) * _PREFERRED_TERM
             beside += once + _of_spec(spec)
     return written + beside * min(1.0, nodes / _NODES)

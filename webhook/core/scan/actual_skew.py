@@ -68,7 +68,7 @@ def own_pods(workload: Workload, within: ScanContext) -> Selector | None:
         return None
     namespace = namespace_of(workload.meta.namespace, context.namespace)
     owner = index.owners.get(above.api_version, above.kind, namespace, above.name)
-    return compiled(owner_selector(workload.templates[0].template, owner))
+    return compiled(owner_selector(workload.templates[0].pod, owner))
 
 
 def skews_of_templates(

@@ -36,7 +36,7 @@ def members_of(group: Group, context: Context) -> Iterator[GroupMember]:
     for owner in workloads_of(group, context.cluster):
         read = owner_workload(owner)
         template = read.templates[0] if read is not None else None
-        value = template.template.labels.get(group.shard_label) if template is not None else None
+        value = template.pod.labels.get(group.shard_label) if template is not None else None
         if read is not None and template is not None and value is not None:
             source = PodSource(workload=read, template=template, namespace=group.namespace, applied=True)
             pod = next_pod_of(source, context).pod

@@ -95,7 +95,7 @@ def pods_of_object(
     name = workload.meta.name or workload.meta.generate_name or "(unnamed)"
     title = one_line(object_title(workload.kind, namespace, name))
     for template in workload.templates:
-        kept = applied or has_same_template(workload, template.template, namespace, index)
+        kept = applied or has_same_template(workload, template.pod, namespace, index)
         source = PodSource(workload=workload, template=template, namespace=namespace, applied=kept)
         add_owners(source, index)
         next_pod = next_pod_of(source, context)

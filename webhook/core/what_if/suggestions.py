@@ -107,7 +107,7 @@ def suggested_changes(joint: JointVerdict, end: Ending, context: Context) -> Ite
 
 
 def _of_constraints(trials: _Trials, source: ReplicatedSource, end: Ending) -> Iterator[SuggestedChange]:
-    written = source.template.template.pod_spec.constraints
+    written = source.template.pod.pod_spec.constraints
     if len(written) != len(end.after.problem.pod.pod_spec.constraints):
         return  # The pod's constraints were injected.
     fixes = [fix.changes for fix in end.after.fixes]
@@ -219,7 +219,7 @@ def _of_node(row: NodeRow, other: NodeRow, wanted: int) -> SuggestedChange:
 
 def _loosened(changes: Changes, source: ReplicatedSource, end: Ending) -> SuggestedChange:
     first, *more = changes
-    constraints, path = source.template.template.pod_spec.constraints, source.template.constraints_path
+    constraints, path = source.template.pod.pod_spec.constraints, source.template.constraints_path
     whole = bool(more) or not first.field
     harms = (trade_off(change, constraints) for change in changes)
     return SuggestedChange(
@@ -268,7 +268,7 @@ def replicas_after(
     if maker is None or own is None or len(maker.templates) != 1 or (maker.replicas or 0) < 2:
         return (None,) * len(fixes)
     source = PodSource(workload=maker, template=maker.templates[0], namespace=pod.meta.namespace, own=own)
-    if len(source.template.template.pod_spec.constraints) != len(pod.pod_spec.constraints):
+    if len(source.template.pod.pod_spec.constraints) != len(pod.pod_spec.constraints):
         return (None,) * len(fixes)  # The pod's constraints were injected.
     return tuple(
         _after(replace(source, template=template_with(source.template, fix.changes)), context) for fix in fixes

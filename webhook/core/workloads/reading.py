@@ -193,7 +193,7 @@ def _read_pod(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: G
         kind=kind[1],
         meta=pod.meta,
         traits=KINDS[kind],
-        templates=(Template(path="", template=pod, replicas=1),),
+        templates=(Template(path="", pod=pod, replicas=1),),
         replicas=1,
         built_in=True,
     )
@@ -229,7 +229,7 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
         kind=kind[1],
         meta=read.metadata or _NO_META,
         traits=row,
-        templates=(Template(path=site.prefix, template=job.template, replicas=replicas),) if job.template else (),
+        templates=(Template(path=site.prefix, pod=job.template, replicas=replicas),) if job.template else (),
         replicas=replicas,
         selector=job.selector,
         built_in=True,
@@ -299,8 +299,8 @@ def _walk(value: object, api_version: str, kind: GroupKind, layout: Layout) -> W
 
 def _given_labels(templates: tuple[Template, ...]) -> LabelSelector | None:
     """Return a selector for the labels added by the operator. None if templates have different labels."""
-    labels = templates[0].template.labels if templates else {}
-    same = labels and all(template.template.labels == labels for template in templates)
+    labels = templates[0].pod.labels if templates else {}
+    same = labels and all(template.pod.labels == labels for template in templates)
     return LabelSelector(match_labels=labels) if same else None
 
 
@@ -314,7 +314,7 @@ def _templates(value: object, layout: Layout, meta: ObjectMeta) -> Iterator[Temp
                 template = _decode_bare(value_there, path) if site.bare_path else _decode_template(value_there, path)
                 yield Template(
                     path=f"{at.removesuffix(CONSTRAINTS)}" if site.bare_path else f"{at}." if at else "",
-                    template=template if layout.whole else _operated(template, site, layout, meta, entry),
+                    pod=template if layout.whole else _operated(template, site, layout, meta, entry),
                     replicas=replicas if type(replicas) is int else None,
                     bare_path=at if site.bare_path else "",
                 )

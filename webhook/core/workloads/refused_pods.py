@@ -65,7 +65,7 @@ def refusals(workload: Workload, template: Template, version: KubernetesVersion)
 
     Source: core/validation/validation.go ``ValidatePodCreate``.
     """
-    labels = labels_at_creation(workload, template.template)
+    labels = labels_at_creation(workload, template.pod)
     return (
         *_label_refusals(workload, template, labels, version),
         *_affinity_refusals(workload, template, labels, version),
@@ -82,7 +82,7 @@ def _label_refusals(
     """
     if not workload.whole:
         return  # operators have their own label names
-    written = template.template.labels
+    written = template.pod.labels
     seen = {error.text for error in label_errors(written, version)}
     for error in label_errors(labels, version):
         if error.text in seen:
@@ -114,7 +114,7 @@ def _affinity_refusals(
 
     Source: core/validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``.
     """
-    terms = tuple(terms_with_label_keys(template.template.pod_spec))
+    terms = tuple(terms_with_label_keys(template.pod.pod_spec))
     # An error of the template itself is not only an error of its pods.
     late = takes_any_template(workload, version) or not any(
         any(keys_in_both(term.match_label_keys or (), selector, path))
@@ -135,7 +135,7 @@ def _constraint_refusals(
 
     Source: core/validation/validation.go ``validateTopologySpreadConstraints``.
     """
-    constraints, is_pod = template.template.pod_spec.constraints, workload.is_pod
+    constraints, is_pod = template.pod.pod_spec.constraints, workload.is_pod
     errors = validate_constraints(constraints, labels, _POD_FIELD, version)
     if not errors:
         return

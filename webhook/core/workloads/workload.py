@@ -15,12 +15,13 @@ class Template(Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: The prefix of ``spec`` and ``metadata`` in paths: "" for a Pod, ``spec.template.`` for a Deployment.
+        pod: The labels and the spec of its pods, or the Pod itself.
         replicas: The number of pods from this template. None if the object has no number.
         bare_path: The path of constraints outside any pod template.
     """
 
     path: str
-    template: PodTemplate
+    pod: PodTemplate
     replicas: int | None = None
     bare_path: str = ""
 
@@ -126,7 +127,7 @@ def selector_of(workload: Workload) -> Selector | None:
     """Compile the workload's selector. None if absent or invalid."""
     written = workload.selector
     if written is None and workload.group_kind == REPLICATION_CONTROLLER and workload.templates:
-        return selector_from_labels(workload.templates[0].template.labels)
+        return selector_from_labels(workload.templates[0].pod.labels)
     return compiled(written)
 
 

@@ -10,7 +10,7 @@ from webhook.core.workloads.workload import Template
 from webhook.core.yaml_text import flow
 
 AT = "spec.template.spec.topologySpreadConstraints"
-TEMPLATE = Template(path="spec.template.", template=PodTemplate())
+TEMPLATE = Template(path="spec.template.", pod=PodTemplate())
 ZONE = Placed(
     TEMPLATE,
     0,

@@ -94,7 +94,7 @@ def _domains(view: NodeView, key: str) -> str:
 
 
 def _labels(workload: Workload) -> dict[str, str]:
-    return {key: value for template in workload.templates for key, value in template.template.labels.items()}
+    return {key: value for template in workload.templates for key, value in template.pod.labels.items()}
 
 
 def _workload_at(file: File, line: int, frame: Frame) -> Workload | None:

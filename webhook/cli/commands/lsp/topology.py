@@ -23,7 +23,7 @@ def topology_at(file: File, line: int, character: int, frame: Frame) -> tuple[Fi
     """
     for manifest, workload in workloads(file, frame):
         for template in workload.templates:
-            for number, constraint in enumerate(template.template.pod_spec.constraints):
+            for number, constraint in enumerate(template.pod.pod_spec.constraints):
                 path = f"{template.constraints_path}[{number}]"
                 place = manifest.locate(f"{path}.topologyKey")
                 start = place.column - 1

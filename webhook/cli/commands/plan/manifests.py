@@ -137,7 +137,7 @@ def _invented(group: Group, shard: Shard) -> Json:
 def _renamed(value: Json, first: WrittenWorkload, group: Group, shard: Shard) -> Json:
     """A copy of the first workload with the shard's name, label value and number of pods."""
     path, label = first.source.template.path, group.shard_label
-    value = replace_label_value(value, label, first.source.template.template.labels[label], shard.value)
+    value = replace_label_value(value, label, first.source.template.pod.labels[label], shard.value)
     edits = [Edit("metadata.name", shard.name), Edit("spec.replicas", group.pods_per_shard)]
     if value_at(value, "spec.serviceName") == first.name:
         edits.append(Edit("spec.serviceName", shard.name))

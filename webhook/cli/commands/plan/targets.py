@@ -172,9 +172,7 @@ def _with_labels(group: Group, workloads: Sequence[ReplicatedSource]) -> Group:
     such labels exist, return the unchanged group.
     """
     labels = [
-        source.template.template.labels
-        for source in workloads
-        if source.namespace == group.namespace and not source.applied
+        source.template.pod.labels for source in workloads if source.namespace == group.namespace and not source.applied
     ]
     if len(labels) < 2:
         return group
@@ -248,14 +246,14 @@ def _group_workloads(group: Group, workloads: Iterable[WrittenWorkload]) -> list
         for workload in workloads
         for source in [workload.source]
         if source.namespace == group.namespace
-        and selector.matches(source.template.template.labels)
-        and group.shard_label in source.template.template.labels
+        and selector.matches(source.template.pod.labels)
+        and group.shard_label in source.template.pod.labels
     ]
 
 
 def _member(source: ReplicatedSource, group: Group, context: Context) -> GroupMember:
     pod = next_pod_of(source, context).pod
-    value = source.template.template.labels[group.shard_label]
+    value = source.template.pod.labels[group.shard_label]
     return GroupMember(workload=source.workload, shard=value, pod=pod, pods=source.replicas)
 
 

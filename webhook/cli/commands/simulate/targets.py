@@ -224,7 +224,7 @@ def _from_files(
             run.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
             continue
         for source in mine:
-            applied = has_same_template(source.workload, source.template.template, source.namespace, known.index)
+            applied = has_same_template(source.workload, source.template.pod, source.namespace, known.index)
             named = source if source.workload.meta.name else _with_own_uid(source, len(workloads))
             workloads.append(replace(named, applied=applied))
         if not mine:

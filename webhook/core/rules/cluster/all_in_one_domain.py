@@ -91,7 +91,7 @@ ALL_IN_ONE = Rule(
 def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     template, view = subject.workload.templates[0], index.nodes.view()
     ground = UsableNodes(subject, template)
-    affine = {term.topology_key for term in template.template.pod_spec.pod_affinity.terms}
+    affine = {term.topology_key for term in template.pod.pod_spec.pod_affinity.terms}
     affine |= {ZONE} if HOSTNAME in affine else set()  # one node is in one zone
     pods = sum(counts.values())
     # The node first, because all on one node is worse and implies one zone.
@@ -101,7 +101,7 @@ def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIn
         if domain is None or key in affine or column.domain_count(ground.open) < _FEWEST:
             continue
         # Volumes may tie the pods to their place: without them nothing is certain.
-        has_claims = any(volume.has_claim for volume in template.template.pod_spec.volumes or ())
+        has_claims = any(volume.has_claim for volume in template.pod.pod_spec.volumes or ())
         missing = subject.lacks(*_CLAIMS) if has_claims or subject.workload.claims is not None else None
         if missing:
             yield NotEvaluated(ALL_IN_ONE.id, missing)
@@ -136,7 +136,7 @@ def _help_of_one(away: _Away, own: Selector, subject: Subject, index: ReadOnlyIn
 
 def _share_a_disk(template: Template, subject: Subject, index: ReadOnlyIndex) -> bool:
     namespace = subject.workload.namespace
-    sources = (volume.persistent_volume_claim for volume in template.template.pod_spec.volumes or ())
+    sources = (volume.persistent_volume_claim for volume in template.pod.pod_spec.volumes or ())
     claims = (index.volumes.claim(namespace, each.claim_name) for each in sources if each is not None)
     return any(claim is not None and set(claim.spec.access_modes or ()) <= _ON_ONE_NODE for claim in claims)
 
@@ -145,7 +145,7 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyI
     """Yield the recreated pods to test: the template's next pod, or each pod of a StatefulSet with volumes."""
     workload, policy = subject.workload, subject.policy
     namespace = workload.namespace
-    if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
+    if (template.pod.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
         return
     source = PodSource(workload=workload, template=template, namespace=namespace)
     pod = next_pod_of(source, subject.context.with_index(index)).pod
@@ -182,7 +182,7 @@ def _help(template: Template, away: _Away, own: Selector, subject: Subject, anew
     restart if a constraint counts only these pods, and forbids or avoids all of them in one domain.
     """
     over = [each for each in subject.placed if each.template is template and each.constraint.topology_key == away.key]
-    labels = template.template.labels
+    labels = template.pod.labels
     written = [each for each in over if has_conditions(each.constraint.selector)]
     counting = [each for each in written if counts_itself(each.constraint, labels)]
     alone = [each.constraint for each in counting if not _counts_others(each, own, subject)]

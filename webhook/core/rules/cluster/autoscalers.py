@@ -266,7 +266,7 @@ def _narrowed(placed: Placed, ground: UsableNodes) -> Iterator[Finding]:
             detail=f"the pods select domains by the label {one_line(key, 60)} itself; Karpenter takes the minimum over"
             " these domains only, but with nodeAffinityPolicy: Ignore kube-scheduler counts the others too",
         )
-    if not ignores and any(term.match_fields for term in placed.template.template.pod_spec.node_terms or ()):
+    if not ignores and any(term.match_fields for term in placed.template.pod.pod_spec.node_terms or ()):
         yield AUTOSCALER.finding(
             placed,
             "",

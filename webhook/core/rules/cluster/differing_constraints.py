@@ -109,7 +109,7 @@ def _disagreement(template: Template, differing: list[_Differing], subject: Subj
     first = differing[0]
     others, words = _others(differing, subject), _difference(first.ours - first.theirs, first.theirs - first.ours)
     # The plan of a SpreadGroup has the constraints for its members.
-    groups = (each for each in groups_of(subject, template.template.labels) if is_member(first.owner, each))
+    groups = (each for each in groups_of(subject, template.pod.labels) if is_member(first.owner, each))
     group = next((each.group for each in groups if each.group.caps), None)
     return Finding(
         rule=DIFFER.id,
@@ -165,7 +165,7 @@ def _terms(constraint: SpreadConstraint) -> _Terms:
 
 def _group(mine: list[Placed], subject: Subject) -> Iterator[_Differing]:
     """Yield each workload with constraints other than ``mine``, if both workloads count each other's pods."""
-    labels, late = mine[0].template.template.labels, partial(may_be_added, subject.workload, in_template=False)
+    labels, late = mine[0].template.pod.labels, partial(may_be_added, subject.workload, in_template=False)
     # None if a label added later decides.
     selectors = {
         placed.index: None if any(late_keys(placed.constraint, labels, late)) else placed.selector for placed in mine

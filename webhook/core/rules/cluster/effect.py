@@ -59,7 +59,7 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """Evaluate system-defaults-lost, spread-without-effect and spread-required."""
     workload = subject.workload
     for template in workload.templates:
-        declared = template.template.pod_spec.constraints
+        declared = template.pod.pod_spec.constraints
         if not declared and _is_required(subject):
             yield from guarded((SPREAD_REQUIRED,), _required, template, subject)
         elif declared and not _names_both(declared) and _is_spread_by_default(template, subject):
@@ -106,7 +106,7 @@ def _is_required(subject: Subject) -> bool:
 def _required(template: Template, subject: Subject) -> Iterator[Finding]:
     defaults = subject.policy.defaults
     injected = defaults.injects and bool(defaults.default_constraints or defaults.overrides)
-    apart = template.template.pod_spec.pod_anti_affinity
+    apart = template.pod.pod_spec.pod_anti_affinity
     if (template.replicas or 1) < _REPLICATED or injected or apart.required or apart.preferred:
         return
     yield Finding(
@@ -121,7 +121,7 @@ def _required(template: Template, subject: Subject) -> Iterator[Finding]:
 
 
 def _is_spread_by_default(template: Template, subject: Subject) -> bool:
-    name = template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER
+    name = template.pod.pod_spec.scheduler_name or DEFAULT_SCHEDULER
     for profile in subject.policy.scheduler_profiles:
         if profile.name == name and profile.defaulting_type == DefaultingType.LIST:
             return False
@@ -129,7 +129,7 @@ def _is_spread_by_default(template: Template, subject: Subject) -> bool:
     if kind.selecting or kind.in_replica_sets:
         return True
     namespace = subject.workload.meta.namespace
-    return subject.index is not None and bool(pod_services(template.template.labels, namespace, subject.index))
+    return subject.index is not None and bool(pod_services(template.pod.labels, namespace, subject.index))
 
 
 def _may_be_uneven(key: str, template: Template, subject: Subject) -> bool:
@@ -172,7 +172,7 @@ def _names_both(constraints: Sequence[SpreadConstraint]) -> bool:
 
 def _lost_keys(template: Template, subject: Subject) -> list[str]:
     # Without replicas Kubernetes runs a single pod, unless an autoscaler sets it.
-    spec = template.template.pod_spec
+    spec = template.pod.pod_spec
     if ((template.replicas or 1) < _REPLICATED and subject.scaler is None) or _names_both(spec.constraints):
         return []
     declared = (each.topology_key or "" for each in spec.constraints)
@@ -197,7 +197,7 @@ def _suggested_key(key: str, subject: Subject) -> str:
 
 def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix:
     """Return the fix that adds the scheduler's default constraints. It has no edits if a node lacks a topology key."""
-    declared, labels = template.template.pod_spec.constraints, template.template.labels
+    declared, labels = template.pod.pod_spec.constraints, template.pod.labels
     first, own = declared[0], subject.workload.selector
     selector = own if counts_itself(SpreadConstraint(label_selector=own), labels) else first.selector
     # kube-apiserver refuses a key in both places.
@@ -252,11 +252,11 @@ def _implied(placed: Placed, subject: Subject) -> _Why | None:
     have the keys of all constraints.
     Source: podtopologyspread filtering.go ``Filter``, scoring.go ``Score``, common.go ``matchNodeInclusionPolicies``.
     """
-    key, every = placed.constraint.topology_key or "", placed.template.template.pod_spec.constraints
+    key, every = placed.constraint.topology_key or "", placed.template.pod.pod_spec.constraints
     others = {each.topology_key or "" for each in every} - {key, HOSTNAME}
     if placed.constraint.hard or (key != HOSTNAME and not all(_is_everywhere(each, subject) for each in others)):
         return None
-    labels, counted = placed.template.template.labels, _counted(placed.constraint)
+    labels, counted = placed.template.pod.labels, _counted(placed.constraint)
     for number, each in enumerate(every):
         alike = each.hard and each.max_skew == 1 and each.topology_key == key and _counted(each) == counted
         if alike and counts_itself(each, labels):
@@ -284,11 +284,9 @@ def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
     if placed.constraint.hard and not _is_everywhere(placed.constraint.topology_key or "", subject):
         return False
     template = placed.template
-    spec = template.template.pod_spec
+    spec = template.pod.pod_spec
     rest = tuple(each for number, each in enumerate(spec.constraints) if number != placed.index)
-    without = replace(
-        template, template=replace(template.template, spec=replace(spec, topology_spread_constraints=rest or None))
-    )
+    without = replace(template, pod=replace(template.pod, spec=replace(spec, topology_spread_constraints=rest or None)))
     # Without constraints the scheduler's defaults apply again, so nothing is lost unless the platform requires a
     # constraint.
     if not rest:
@@ -350,7 +348,7 @@ def _single_domains(subject: Subject) -> Mapping[int, _Why]:
         if (placed.constraint.min_domains or 1) > 1 or ground.domains(placed) != 1 or not ground.open:
             continue
         column = view.column(placed.constraint.topology_key or "")
-        alone = len(placed.template.template.pod_spec.constraints) == 1
+        alone = len(placed.template.pod.pod_spec.constraints) == 1
         used = ground.usable & ground.tolerated_later
         if not (used if alone else view.live) & ~column.present:
             found[number] = _one_domain(placed, usable="" if len(column.values) == 1 else "usable ")

@@ -122,7 +122,7 @@ def _own_constraints(subject: Subject) -> list[Placed]:
     workload = subject.workload
     if workload.meta.controller is not None or len(workload.templates) != 1:
         return []
-    labels = workload.templates[0].template.labels
+    labels = workload.templates[0].pod.labels
     return [
         each
         for each in subject.placed

@@ -74,7 +74,7 @@ def _beside(subject: Subject) -> Iterator[RuleAnswer]:
     own, namespace = subject.own_selector, subject.workload.meta.namespace
     for (_, late, selector), alike in subject.while_time_is_left(_by_selector(subject).items()):
         if not (late or own is None):
-            pods, others = _foreign(subject, selector, own, alike[0].template.template.labels)
+            pods, others = _foreign(subject, selector, own, alike[0].template.pod.labels)
             # Otherwise their workload is unknown.
             if pods and not subject.out_of_time and (within := _on_counting_nodes(pods, alike, subject)):
                 yield _finding(alike, subject, (sum(pods.values()), within), others)
@@ -112,7 +112,7 @@ def _in_file(subject: Subject, index: ReadOnlyIndex) -> Iterator[Finding]:
     if own is None or workload.meta.controller is not None:
         return
     for (_, late, selector), alike in _by_selector(subject).items():
-        labels = alike[0].template.template.labels
+        labels = alike[0].template.pod.labels
         groups = [*memberships(workload.namespace, labels, index), *groups_of(subject, labels)]
         others = [
             owner
@@ -195,7 +195,7 @@ def _by_selector(subject: Subject) -> dict[tuple[str, bool, Selector], list[Plac
     for placed in subject.placed:
         if not has_conditions(placed.constraint.selector):
             continue
-        labels = placed.template.template.labels
+        labels = placed.template.pod.labels
         late = [*late_keys(placed.constraint, labels, added)]
         selector = placed.selector
         if selector is None or not OWN_LABELS.isdisjoint(late):
@@ -315,7 +315,7 @@ def _next_pods(placed: Placed, subject: Subject) -> Iterator[Pod]:
     DaemonSets, StatefulSets with volumes and other schedulers' pods: their next pod is not predictable.
     """
     workload, template, owners = subject.workload, placed.template, subject.context.cluster.owners
-    namespace, spec = workload.namespace, template.template.pod_spec
+    namespace, spec = workload.namespace, template.pod.pod_spec
     is_ours = (spec.scheduler_name or DEFAULT_SCHEDULER) in subject.policy.scheduler_names
     if workload.claims is not None or workload.traits.on_every_node or not is_ours:
         return
@@ -336,7 +336,7 @@ def _numbers(pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other]) 
     """
     own, namespace, index = subject.own_selector, pod.meta.namespace, subject.context.cluster
     problem = problem_of(pod, subject.context)
-    number = sum(each.hard for each in placed.template.template.pod_spec.constraints[: placed.index])
+    number = sum(each.hard for each in placed.template.pod.pod_spec.constraints[: placed.index])
     if own is None or problem.hard.error or number >= len(problem.hard.constraints):
         return None
     for one, other in combinations(lacking, 2):
@@ -361,7 +361,7 @@ def _numbers(pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other]) 
 def _narrower(alike: list[Placed], workload: Workload) -> tuple[str, Fix]:
     first = alike[0]
     written = first.constraint.selector or LabelSelector()
-    own = workload.selector or LabelSelector(match_labels=first.template.template.labels)
+    own = workload.selector or LabelSelector(match_labels=first.template.pod.labels)
     right, asked = narrowed(first.constraint, own), (written.match_labels or {}).items()
     missing = {key: value for key, value in (own.match_labels or {}).items() if (key, value) not in asked}
     added = {*(own.match_expressions or ())} - {*(written.match_expressions or ())}

@@ -119,7 +119,7 @@ def _exists(key: str, subject: Subject) -> bool | None:
 
 def evaluate_nodes(subject: Subject) -> Iterable[RuleAnswer]:
     """Evaluate topology-key-unknown and topology-key-partial. Skip bound pods."""
-    if not subject.placed or (subject.workload.is_pod and subject.placed[0].template.template.pod_spec.node_name):
+    if not subject.placed or (subject.workload.is_pod and subject.placed[0].template.pod.pod_spec.node_name):
         return ()
     if missing := subject.lacks("nodes"):
         return (NotEvaluated(KEY_UNKNOWN.id, missing), NotEvaluated(KEY_PARTIAL.id, missing))
@@ -129,7 +129,7 @@ def evaluate_nodes(subject: Subject) -> Iterable[RuleAnswer]:
 def _of_nodes(subject: Subject) -> Iterator[RuleAnswer]:
     for placed, ground in subject.while_time_is_left(usable_nodes_of(subject)):
         key = placed.constraint.topology_key
-        if not key or placed.template.template.pod_spec.node_name:
+        if not key or placed.template.pod.pod_spec.node_name:
             continue  # a bound pod is not scheduled any more
         if key not in ground.view.keys:
             if key not in subject.policy.domains and meant_by(key) is None:
@@ -167,7 +167,7 @@ KEY_PARTIAL = Rule(
 
 def _unknown(placed: Placed, key: str, ground: UsableNodes, subject: Subject) -> Iterator[Finding]:
     label = quoted(key, 256)
-    softs = sum(not constraint.hard for constraint in placed.template.template.pod_spec.constraints)
+    softs = sum(not constraint.hard for constraint in placed.template.pod.pod_spec.constraints)
     if placed.constraint.hard:
         outcome = "pods stay Pending"
         detail = f"DoNotSchedule allows only nodes with the label {label}, and no node has it"

@@ -37,10 +37,10 @@ def _errors(subject: Subject) -> Iterator[RuleAnswer]:
     # kube-apiserver has merged matchLabelKeys into the selectors of stored and admitted pods.
     merges = subject.offline and subject.workload.is_pod and not (meta.uid or meta.creation_timestamp)
     for template in subject.workload.templates:
-        constraints = template.template.pod_spec.constraints
+        constraints = template.pod.pod_spec.constraints
         if are_clearly_valid(constraints):
             continue
-        labels = template.template.labels if merges else None
+        labels = template.pod.labels if merges else None
         path = template.constraints_path
         placed = [each for each in subject.placed if each.template is template]
         for error in validate_constraints(constraints, labels, path, subject.version):

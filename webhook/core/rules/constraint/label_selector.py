@@ -49,7 +49,7 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """Evaluate selector-null, selector-empty and selector-not-self. Each constraint has at most one finding."""
     for placed in subject.placed:
         selector, keys = placed.constraint.selector, placed.constraint.match_label_keys or ()
-        labels = placed.template.template.labels
+        labels = placed.template.pod.labels
         if selector is None:
             # With matchLabelKeys it is refused: then there is a finding already.
             if (subject.offline or not subject.workload.built_in) and not keys:
@@ -131,7 +131,7 @@ def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
 
 
 def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iterator[RuleAnswer]:
-    labels, is_open = placed.template.template.labels, False
+    labels, is_open = placed.template.pod.labels, False
     failing, given = list[Requirement](), dict[str, str]()
     for requirement in requirements(selector):
         key, values = requirement.key, known_label_values(subject.workload, requirement.key)
@@ -156,7 +156,7 @@ def _mismatch(placed: Placed, failing: list[Requirement], given: Mapping[str, st
 
     ``given`` has the labels added by the controller, as text by key.
     """
-    labels = placed.template.template.labels
+    labels = placed.template.pod.labels
     counts = one_line(",".join(map(short_text, failing)))
     have = one_line(_labels_text(failing, labels, given))
     right, fix = _corrected_selector(placed, failing, subject.workload)
@@ -191,7 +191,7 @@ def _labels_to_add(placed: Placed, failing: list[Requirement]) -> Fix:
 
 
 def _corrected_selector(placed: Placed, failing: list[Requirement], workload: Workload) -> tuple[str, Fix]:
-    labels = placed.template.template.labels
+    labels = placed.template.pod.labels
     selector = placed.constraint.selector or LabelSelector()
     if not all(each.key in labels and each.operator == "In" for each in failing):
         return _own_selector(placed, workload)
@@ -207,7 +207,7 @@ def _own_selector(placed: Placed, workload: Workload) -> tuple[str, Fix]:
     own = own_labels(placed, workload)
     if own:
         return pairs_text(own), changes(placed, labelSelector={"matchLabels": own})
-    if not placed.template.template.labels:
+    if not placed.template.pod.labels:
         where = f"{placed.template.path}metadata.labels"
         return NO_LABEL_TO_SELECT, Fix(f"add a label to the pods in {where}, and select it with matchLabels")
     return NO_OWN_LABEL, Fix("set matchLabels to labels that all these pods have")

@@ -128,7 +128,7 @@ MIXED = _rule(
 
 
 def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator[Finding]:
-    labels = placed.template.template.labels
+    labels = placed.template.pod.labels
     revision = workload.traits.revision
     for number, key in enumerate(keys):
         if key in labels or not key or key == revision:
@@ -155,7 +155,7 @@ def _tells_revisions(placed: Placed) -> bool:
     """Whether the constraint may count revisions separately: it uses a revision label or a template label."""
     keys = placed.constraint.match_label_keys or ()
     named = {*keys, *selected_keys(placed.constraint.selector)}
-    return not REVISION_LABELS.isdisjoint(named) or not placed.template.template.labels.keys().isdisjoint(keys)
+    return not REVISION_LABELS.isdisjoint(named) or not placed.template.pod.labels.keys().isdisjoint(keys)
 
 
 def _wrong_kind(placed: Placed, field: str, key: str, kind: str, right: str) -> Finding:
@@ -184,7 +184,7 @@ def _mixed(placed: Placed, subject: Subject) -> Iterator[RuleAnswer]:
     replicas = workload.replicas if workload.replicas is not None else scaler.spec.max_replicas if scaler else 1
     # So few replicas cannot differ by more than maxSkew.
     may_differ = 1 <= max_skew < replicas and has_conditions(constraint.selector)
-    if not may_differ or not placed.template.template.labels:
+    if not may_differ or not placed.template.pod.labels:
         return
     if workload.group_kind != DEPLOYMENT:
         if workload.traits.surges is None:
@@ -247,7 +247,7 @@ def _is_bound(placed: Placed, workload: Workload) -> bool:
 
     The closed formula for the skew after rollouts then applies.
     """
-    hard = sum(each.hard for each in placed.template.template.pod_spec.constraints)
+    hard = sum(each.hard for each in placed.template.pod.pod_spec.constraints)
     return hard == 1 and counts_own_pods_only(placed.constraint.selector, workload.selector)
 
 

@@ -45,7 +45,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
         return ()
     # A quick check covers most workloads.
     plain = workload.built_in and not _is_long(workload) and subject.plainly_right
-    if plain and all(each.template.pod_spec.affinity is None for each in workload.templates):
+    if plain and all(each.pod.pod_spec.affinity is None for each in workload.templates):
         return ()
     return chain.from_iterable(guarded((REFUSED,), _of_template, each, subject) for each in workload.templates)
 
@@ -73,7 +73,7 @@ REFUSED = Rule(
 
 def _of_template(template: Template, subject: Subject) -> Iterator[RuleAnswer]:
     workload, version = subject.workload, subject.version
-    spec = template.template.pod_spec
+    spec = template.pod.pod_spec
     terms = tuple(terms_with_label_keys(spec))
     plain = workload.built_in and are_clearly_valid(spec.constraints) and not terms
     if plain and not _is_long(workload):
@@ -99,7 +99,7 @@ def _of_template(template: Template, subject: Subject) -> Iterator[RuleAnswer]:
 
 
 def _may_be_refused(keys: Sequence[str], selector: LabelSelector, template: Template, workload: Workload) -> bool:
-    given, asked = labels_at_creation(workload, template.template), selected_keys(selector)
+    given, asked = labels_at_creation(workload, template.pod), selected_keys(selector)
     return any(
         key not in given and (key in asked or keys.count(key) > 1) and may_be_created_with(workload, key)
         for key in keys
@@ -161,7 +161,7 @@ def _twice(key: str, selector: LabelSelector | None) -> str:
 def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload) -> Finding:
     """Return the finding about a pod affinity term with a label in both matchLabelKeys and the selector."""
     key, path = str(refusal.error.bad_value), refusal.path.rpartition(".")[0]
-    labels = labels_at_creation(workload, _template_of(refusal, workload).template)
+    labels = labels_at_creation(workload, _template_of(refusal, workload).pod)
     selector, keys = _once(term.label_selector or LabelSelector(), term.match_label_keys or (), labels)
     fix = Fix()
     if selector != term.label_selector:
@@ -181,7 +181,7 @@ def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
     A key stays in the selector if the selector names its only value, else in matchLabelKeys. If an operator adds to the
     selector, the author has to choose.
     """
-    constraint, labels = placed.constraint, labels_at_creation(workload, placed.template.template)
+    constraint, labels = placed.constraint, labels_at_creation(workload, placed.template.pod)
     before, written = constraint.selector or LabelSelector(), constraint.match_label_keys or ()
     selector, keys = _once(before, written, labels)
     if selector != before and not workload.whole:

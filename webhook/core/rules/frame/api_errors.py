@@ -152,7 +152,7 @@ def _own_selector(broken: _Broken) -> Fix | None:
 
 
 def _keys_without_selector(broken: _Broken) -> Fix:
-    placed, labels = broken.placed, broken.placed.template.template.labels
+    placed, labels = broken.placed, broken.placed.template.pod.labels
     if any(key in labels for key in placed.constraint.match_label_keys or ()):
         return _own_selector(broken) or changes(placed, at=broken.path, labelSelector={})
     return _own_selector(broken) or Fix("add a labelSelector that matches the pods, or remove matchLabelKeys")
@@ -177,7 +177,7 @@ def _label_selector(broken: _Broken) -> Fix:
 
 
 def _mended_requirement(broken: _Broken, requirement: LabelSelectorRequirement, field: str) -> Fix | None:
-    path, labels = broken.path, broken.placed.template.template.labels
+    path, labels = broken.path, broken.placed.template.pod.labels
     if field == "operator":
         meant = _OPERATORS.get("".join(requirement.operator.lower().replace("-", "").replace("_", "").split()))
         if meant is None or (meant in {"In", "NotIn"}) is not bool(requirement.values):

@@ -130,7 +130,7 @@ def redundant(placed: Placed, **fields: str) -> Fix | None:
     """
     after = replace(placed.constraint, **fields)
     pair = (after.topology_key, after.when_unsatisfiable)
-    for number, other in enumerate(placed.template.template.pod_spec.constraints):
+    for number, other in enumerate(placed.template.pod.pod_spec.constraints):
         if number != placed.index and (other.topology_key, other.when_unsatisfiable) == pair:
             fix, name = removal(placed), constraint_name(other.topology_key or "", number)
             differs = f"{name} has the same topologyKey and whenUnsatisfiable, but other fields differ"

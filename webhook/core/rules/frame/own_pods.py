@@ -69,7 +69,7 @@ def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
     The labels come from the workload's selector, else from its usual application labels. Keys of matchLabelKeys are
     left out, because kube-apiserver refuses a key in both matchLabels and matchLabelKeys. None if no label is left.
     """
-    labels, keys = placed.template.template.labels, placed.constraint.match_label_keys or ()
+    labels, keys = placed.template.pod.labels, placed.constraint.match_label_keys or ()
     own = workload.selector.match_labels if workload.selector else None
     if not own or not own.items() <= labels.items():
         own = {key: labels[key] for key in IDENTITY if key in labels}

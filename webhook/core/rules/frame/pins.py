@@ -65,7 +65,7 @@ def pinned_by_template(subject: Subject, rule: str) -> Iterator[Finding]:
     if not held or not _is_asked(subject) or not workload.traits.replicated or workload.suspended:
         return
     for placed in held:
-        counted = placed.constraint.hard and counts_itself(placed.constraint, placed.template.template.labels)
+        counted = placed.constraint.hard and counts_itself(placed.constraint, placed.template.pod.labels)
         if counted and (finding := _too_many(rule, placed, subject)):
             yield finding
 
@@ -116,12 +116,12 @@ def are_held(workload: Workload) -> bool:
 
 
 def _is_held(template: Template) -> bool:
-    spec = template.template.pod_spec
+    spec = template.pod.pod_spec
     return bool(spec.node_selector) or spec.affinity is not None
 
 
 def _who_pins(template: Template) -> str:
-    return "node selector" if template.template.pod_spec.node_selector else "node affinity"
+    return "node selector" if template.pod.pod_spec.node_selector else "node affinity"
 
 
 def _pinned_values(template: Template, key: str) -> frozenset[str] | None:
@@ -129,7 +129,7 @@ def _pinned_values(template: Template, key: str) -> frozenset[str] | None:
 
     Node selection is the node selector and the required node affinity. None if they do not restrict the label.
     """
-    spec = template.template.pod_spec
+    spec = template.pod.pod_spec
     value = (spec.node_selector or {}).get(key)
     values = None if value is None else frozenset({value})
     if spec.node_terms is not None:
@@ -147,7 +147,7 @@ def is_in_one_domain(template: Template, key: str) -> bool:
     The node selection is the node selector and the required node affinity. Misspelt, deprecated and unprefixed names of
     the key count too.
     """
-    spec = template.template.pod_spec
+    spec = template.pod.pod_spec
     named = {*(spec.node_selector or ())}
     named.update(each.key for term in spec.node_terms or () for each in term.match_expressions or ())
     names = (each for each in named if key in {each, intended(each), meant_by_bare(each)})
@@ -160,13 +160,13 @@ def _shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:
     The term and the constraint must have the same topologyKey. Only a term that matches the workload's own pods, and no
     other workload's pods, counts.
     """
-    labels = placed.template.template.labels
+    labels = placed.template.pod.labels
     return any(
         _is_here(term, placed.constraint)
         and counts_own_pods_only(term.label_selector, own)
         and (selector := valid_selector(term.label_selector)) is not None
         and selector.matches(labels)
-        for term in placed.template.template.pod_spec.pod_affinity.required or ()
+        for term in placed.template.pod.pod_spec.pod_affinity.required or ()
     )
 
 
@@ -174,7 +174,7 @@ def _is_apart(placed: Placed) -> bool:
     selector = placed.constraint.selector
     return any(
         _is_here(term, placed.constraint) and counts_own_pods_only(selector, term.label_selector)
-        for term in placed.template.template.pod_spec.pod_anti_affinity.required or ()
+        for term in placed.template.pod.pod_spec.pod_anti_affinity.required or ()
     )
 
 

@@ -38,7 +38,7 @@ class Placed(Struct, frozen=True, dict=True):
     @cached_property
     def selector(self) -> Selector | None:
         """The compiled selector for pods of the template. None if it is invalid."""
-        return readable_selector(self.constraint, self.template.template.labels)
+        return readable_selector(self.constraint, self.template.pod.labels)
 
     @property
     def path(self) -> str:
@@ -133,7 +133,7 @@ class Subject(Computing, frozen=True, kw_only=True):
     @cached_property
     def plainly_right(self) -> bool:
         """Whether a quick check shows that kube-apiserver accepts the constraints."""
-        return all(are_clearly_valid(each.template.pod_spec.constraints) for each in self.workload.templates)
+        return all(are_clearly_valid(each.pod.pod_spec.constraints) for each in self.workload.templates)
 
     @property
     def pods(self) -> str:
@@ -152,16 +152,16 @@ class Subject(Computing, frozen=True, kw_only=True):
         return self._unusable or (Missing.NO_TIME.reason if self.out_of_time else None)
 
     def _choosing(self, resources: Sequence[str]) -> Sequence[str]:
-        named = any(each.template.pod_spec.runtime_class_name for each in self.workload.templates)
+        named = any(each.pod.pod_spec.runtime_class_name for each in self.workload.templates)
         return ("runtimeclasses",) if named and "nodes" in resources else ()
 
     def admitted(self, template: Template, index: ReadOnlyIndex) -> Pod:
         """A pod of the template after admission, with the additions of its RuntimeClass and LimitRanges."""
         known: dict[str, Pod] = self.__dict__.setdefault("_admitted", {})
         if template.path not in known:
-            of, labels = self.workload, template.template.labels
+            of, labels = self.workload, template.pod.labels
             labelled = ObjectMeta(name=of.meta.name, namespace=of.namespace, labels=labels)
-            known[template.path] = as_admitted(Pod(metadata=labelled, spec=template.template.spec), index, self.version)
+            known[template.path] = as_admitted(Pod(metadata=labelled, spec=template.pod.spec), index, self.version)
         return known[template.path]
 
     @cached_property
@@ -215,5 +215,5 @@ def placed_constraints(workload: Workload) -> tuple[Placed, ...]:
     return tuple(
         Placed(template, index, constraint)
         for template in workload.templates
-        for index, constraint in enumerate(template.template.pod_spec.constraints)
+        for index, constraint in enumerate(template.pod.pod_spec.constraints)
     )

@@ -240,7 +240,7 @@ def _most_tried(subject: Subject) -> int:
     constraints = [each.constraint for each in subject.placed]
     asked_of = max(1, len(constraints) + keys_in(constraints))
     if subject.offline:
-        asked_of += sum(len(each.template.labels) for each in subject.workload.templates)
+        asked_of += sum(len(each.pod.labels) for each in subject.workload.templates)
         return min(_MAX_TRIED_FIXES_OFFLINE, _MAX_ASKED_OF_OFFLINE // asked_of)
     return min(_MAX_TRIED_FIXES, _MAX_ASKED_OF // asked_of)
 
@@ -279,7 +279,7 @@ class _Edited(msgspec.Struct, frozen=True):
 
 def _edited(template: Template, edits: Sequence[Edit]) -> Template:
     """Apply edits to labels and constraints of a template. Raise LookupError or ValidationError if they do not fit."""
-    pod = template.template
+    pod = template.pod
     constraints = msgspec.json.decode(msgspec.json.encode(pod.pod_spec.constraints))
     within = [
         structs.replace(each, path=f"constraints{each.path.removeprefix(template.constraints_path)}")
@@ -290,4 +290,4 @@ def _edited(template: Template, edits: Sequence[Edit]) -> Template:
     kept = converted(applied({"labels": {**pod.labels}, "constraints": constraints}, within), _Edited)
     meta = structs.replace(pod.meta, labels=kept.labels)
     spec = structs.replace(pod.pod_spec, topology_spread_constraints=kept.constraints)
-    return structs.replace(template, template=PodTemplate(metadata=meta, spec=spec))
+    return structs.replace(template, pod=PodTemplate(metadata=meta, spec=spec))

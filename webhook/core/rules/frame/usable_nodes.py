@@ -58,7 +58,7 @@ class UsableNodes:
     def with_hard_keys(self) -> int:
         """The nodes with the topology keys of all hard constraints. The scheduler counts pods only on these nodes."""
         nodes = self.view.live
-        for constraint in self.template.template.pod_spec.constraints:
+        for constraint in self.template.pod.pod_spec.constraints:
             if constraint.hard:
                 nodes &= self.view.column(constraint.topology_key or "").present
         return nodes
@@ -66,7 +66,7 @@ class UsableNodes:
     def counting(self, placed: Placed) -> int:
         """The nodes whose pods the scheduler counts for the constraint, as a bit set."""
         constraint, nodes = placed.constraint, self.view.live
-        for each in self.template.template.pod_spec.constraints:
+        for each in self.template.pod.pod_spec.constraints:
             # The scheduler filters by hard and scores by soft constraints. Neither reads the keys of the other.
             if each.hard is constraint.hard:
                 nodes &= self.view.column(each.topology_key or "").present

@@ -45,7 +45,7 @@ def _evaluate_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
         yield finding
         return
     missing = case.subject.lacks(*_CLAIMS)
-    claims = tuple(named_claims(template.template.pod_spec.volumes))
+    claims = tuple(named_claims(template.pod.pod_spec.volumes))
     unknown = not set(claims) <= case.facts.problem.storage.claims.keys()
     if unknown or (missing and (claims or workload.claims)):
         yield NotEvaluated(CONFLICTS.id, missing or Reason("an unknown PersistentVolumeClaim"))
@@ -69,7 +69,7 @@ CONFLICTS = PlacementRule(
 
 
 def _is_pinned(template: Template) -> bool:
-    return bool(template.template.pod_spec.runtime_class_name) or any(True for _ in _restrictions(template))
+    return bool(template.pod.pod_spec.runtime_class_name) or any(True for _ in _restrictions(template))
 
 
 def _restrictions(template: Template, admitted: PodSpec | None = None) -> Iterator[tuple[Restriction, str]]:
@@ -77,12 +77,12 @@ def _restrictions(template: Template, admitted: PodSpec | None = None) -> Iterat
 
     ``admitted`` is the pod spec after admission. Its node selector may come from the RuntimeClass.
     """
-    spec = template.template.pod_spec
+    spec = template.pod.pod_spec
     if spec.node_selector or spec.node_terms is not None:
         yield Restriction.AFFINITY, "node selector" if spec.node_selector else "node affinity"
     elif admitted is not None and admitted.node_selector:
         yield Restriction.AFFINITY, f"RuntimeClass {quoted(spec.runtime_class_name or '', 40)}"
-    for name in named_claims(template.template.pod_spec.volumes):
+    for name in named_claims(template.pod.pod_spec.volumes):
         yield Restriction.VOLUMES, f"claim {quoted(name, 40)}"
         break
     if spec.pod_affinity.required:

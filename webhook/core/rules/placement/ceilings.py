@@ -132,7 +132,7 @@ def _too_few_domains(case: TemplateUnderRule) -> Iterator[Finding]:
     if case.grows:
         return
     for capacity, placed in zip(case.capacities, case.placed, strict=True):
-        if _is_asking(placed) and not injected_constraints(placed.template.template):
+        if _is_asking(placed) and not injected_constraints(placed.template.pod):
             yield from _capped_by_domains(case, capacity, placed)
 
 

@@ -104,7 +104,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
 def _of_templates(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     namespace = subject.workload.namespace
     for template in subject.workload.templates:
-        found = tuple(memberships(namespace, template.template.labels, index))
+        found = tuple(memberships(namespace, template.pod.labels, index))
         for each in subject.while_time_is_left(found):
             yield from _of_group(each, template, subject, index)
         if found and subject.out_of_time:
@@ -198,7 +198,7 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
 
 
 def _is_planned(of: Membership, template: Template, subject: Subject) -> bool:
-    return has_stored_plan(of, template.template, (subject.workload.kind, subject.workload.meta.name))
+    return has_stored_plan(of, template.pod, (subject.workload.kind, subject.workload.meta.name))
 
 
 def _counted_by(of: Membership, cap: Cap) -> Selector:
@@ -334,7 +334,7 @@ def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex
 def _own_missing_pods(template: Template, subject: Subject, index: ReadOnlyIndex) -> MissingPods | Reason | None:
     """Return the workload's missing pods. None if no pod is missing, a reason if unknown."""
     workload = subject.workload
-    spec = template.template.pod_spec
+    spec = template.pod.pod_spec
     foreign = (spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names
     if workload.traits.on_every_node or foreign or spec.node_name or not subject.workload.whole:
         return None
@@ -418,12 +418,12 @@ def _missing_of(
 ) -> Iterator[_MissingOfOther]:
     read = owner_workload(owner)
     for workload, template in [(read, each) for each in read.templates] if read is not None else []:
-        if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names:
+        if (template.pod.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names:
             yield _MissingOfOther(pods, unknown=Reason("unknown: another scheduler places pods of the group"))
             continue
         own, namespace = compiled(owner.selector), workload.namespace
         source = PodSource(workload=workload, template=template, namespace=namespace, own=own, applied=True)
         found = missing_pods(source, template.replicas or 0, subject.context.with_index(index))
         why = Reason(f"unknown: for another workload of the group, {found.unknown}") if found.unknown else None
-        planned = has_stored_plan(of, template.template, (owner.kind, owner.meta.name))
+        planned = has_stored_plan(of, template.pod, (owner.kind, owner.meta.name))
         yield _MissingOfOther(pods, found.batches, "" if planned else owner.meta.name, why)

@@ -142,7 +142,7 @@ def _tried(subject: Subject) -> PodTemplate | None:
     workload = subject.workload
     if not workload.is_pod or not subject.context.creating or not workload.templates:
         return None
-    template = workload.templates[0].template
+    template = workload.templates[0].pod
     spec = template.pod_spec
     foreign = spec.scheduler_name and spec.scheduler_name not in subject.policy.scheduler_names
     if workload.meta.controller is not None or spec.node_name or spec.scheduling_gates or foreign:

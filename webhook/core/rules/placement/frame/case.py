@@ -291,7 +291,7 @@ def _facts(
     template: Template, placed: tuple[Placed, ...], most: int, subject: Subject, index: ReadOnlyIndex
 ) -> WorkloadProblem | None:
     """Return the problem of scheduling the template's pods in this cluster. None if a selector is invalid."""
-    workload, labels = subject.workload, template.template.labels
+    workload, labels = subject.workload, template.pod.labels
     keys = {key for each in placed for key in selected_by(each.constraint)}
     # True for a revision label. With such a key, no other workload counts.
     late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}
@@ -328,10 +328,10 @@ def staying(case: TemplateUnderRule, capacity: ConstraintCapacity, domains: Coll
 
 def _unlike_the_scheduler(subject: Subject) -> Reason | None:
     """Return why the scheduler's default filters do not apply to these pods. None if they do."""
-    names = {each.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER for each in subject.workload.templates}
+    names = {each.pod.pod_spec.scheduler_name or DEFAULT_SCHEDULER for each in subject.workload.templates}
     if not names <= set(subject.policy.scheduler_names):
         return Reason("another scheduler")
-    grouped = any(template.template.pod_spec.scheduling_group for template in subject.workload.templates)
+    grouped = any(template.pod.pod_spec.scheduling_group for template in subject.workload.templates)
     if grouped or subject.workload.grouped:
         return POD_GROUP
     for profile in subject.policy.scheduler_profiles:

@@ -123,7 +123,7 @@ def _removed(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
 
 
 def _honoring(case: TemplateUnderRule, several: Sequence[Placed], fields: Sequence[str]) -> Remedy | None:
-    written = case.placed[0].template.template.pod_spec.constraints
+    written = case.placed[0].template.pod.pod_spec.constraints
     changed = {field: [each for each in several if set_honor(written, each.index, field)] for field in fields}
     if not all(changed.values()):
         return None
@@ -171,7 +171,7 @@ def made_soft(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
     if any(domains[case.placed.index(each)] < 2 for each in several):
         yield from _removed(case, several[0])
         return
-    written = case.placed[0].template.template.pod_spec.constraints
+    written = case.placed[0].template.pod.pod_spec.constraints
     soft = [soften(written, each.index) for each in several]
     words = [
         f"make {each.short_name} ScheduleAnyway" if made[0].field else f"remove {each.name}"

@@ -99,7 +99,7 @@ def speaks_of(subject: Subject, _hard: Sequence[Placed]) -> bool:
     workload = subject.workload
     if workload.meta.owner_references and workload.meta.controller is not None:
         return False
-    return not any(each.template.pod_spec.scheduling_gates for each in workload.templates)
+    return not any(each.pod.pod_spec.scheduling_gates for each in workload.templates)
 
 
 def missing(case: TemplateUnderRule) -> Shortfall | Reason | None:
@@ -180,7 +180,7 @@ def _own_pods(case: TemplateUnderRule) -> Selector | None:
     For a kind without a selector, the pod labels are the selector. It is None if existing pods already match these
     labels.
     """
-    workload, labels = case.subject.workload, case.placed[0].template.template.labels
+    workload, labels = case.subject.workload, case.placed[0].template.pod.labels
     own = case.subject.own_selector
     # A Job gets its selector when it is created.
     if own is None and workload.group_kind == JOB and workload.meta.name:
@@ -192,7 +192,7 @@ def _own_pods(case: TemplateUnderRule) -> Selector | None:
 
 
 def _is_applied(case: TemplateUnderRule) -> bool:
-    of, template = case.subject.workload, case.placed[0].template.template
+    of, template = case.subject.workload, case.placed[0].template.pod
     return has_same_template(of, template, of.namespace, case.index)
 
 
@@ -204,7 +204,7 @@ def _unknown_labels(case: TemplateUnderRule) -> str:
     """
     workload, template = case.subject.workload, case.placed[0].template
     asked = {key for each in case.placed for key in selected_by(each.constraint)}
-    unknown = asked - labels_at_creation(workload, template.template).keys()
+    unknown = asked - labels_at_creation(workload, template.pod).keys()
     if any(may_be_created_with(workload, key) for key in unknown):
         return "the constraints select labels that the controller adds later"
     # The next pod may belong to the running revision, known by its ReplicaSet.
@@ -238,7 +238,7 @@ def suggested(short: Shortfall) -> tuple[str, Remedy]:
 def _that_helps(short: Shortfall, template: Template) -> Changes | None:
     case = short.case
     choices = Candidates(
-        constraints=template.template.pod_spec.constraints,
+        constraints=template.pod.pod_spec.constraints,
         domains={
             placed.index: capacity.column.domain_count(capacity.domains.counting)
             for capacity, placed in zip(case.capacities, case.placed, strict=True)
