@@ -24,7 +24,6 @@ from webhook.core.groups.status.forms import status_json
 from webhook.core.policy.policy import Policy
 from webhook.core.scan import group_members
 
-BESIDE = "This replica is on standby: other leads and scans."
 START = "import sys; from webhook.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 

@@ -11,7 +11,6 @@ from webhook.cli.commands.webhook.example import CLUSTER, POLICY
 WARNED = schemas.ROOT / "examples" / "warned.yaml"
 EXAMPLE = ("--snapshot", str(CLUSTER), "--config", str(POLICY), "-o", "json")
 
-LOST = ("--all", "-n", "shop", "--lose", "zone=eu-central-1b")
 GROUP = {
     "apiVersion": "evenspread.io/v1alpha1",
     "kind": "SpreadGroup",

@@ -31,7 +31,6 @@ from certs.authority import issue_authority, issue_leaf
 NAMESPACE = "evenspread"
 WRITTEN = "payments"
 UPGRADE = "helm upgrade evenspread charts/evenspread -n evenspread --reset-then-reuse-values --wait"
-BY_HAND = "kubectl delete validatingwebhookconfiguration,mutatingwebhookconfiguration evenspread"
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "observe-to-deny.md").read_text()
 EVERYBODY = [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"}]
 ONE_NAMESPACE = [

@@ -32,7 +32,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.defaults import Defaults
 from webhook.core.workloads import built_in_objects
 
-TODAY, NOW = "2026-11-22", "2026-11-22T10:00:00Z"
+NOW = "2026-11-22T10:00:00Z"
 MOST_SECONDS = 5.0  # of processor time, without the deadline that a server has
 LEAVES = (*ODD, *QUANTITIES, *TEXTS, *NUMBERS)
 USERS = (

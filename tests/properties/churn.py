@@ -26,7 +26,6 @@ from webhook.core.review.mutation import mutate
 from webhook.core.review.review import review
 
 STEPS = 40
-TODAY = "2026-11-22"
 _APP = {"matchLabels": {"app": "web"}}
 # Kinds that the clusters of `anything` have none of, each by two names.
 OTHERS = {

@@ -15,9 +15,6 @@ TEXT += (
     'apiVersion: v1\n¦kind: Pod\n¦items:\n¦{"apiVersion":"v1","kind":"List","items":[¦{"apiVersion":"v1","kind":"Pod"}'
 )
 PIECES = st.sampled_from([piece.encode("latin-1") for piece in TEXT.split("¦")])
-FIELDS = st.dictionaries(
-    st.text("abc", min_size=1, max_size=3), st.integers(0, 9) | st.text("xyz", max_size=3), max_size=4
-)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),

@@ -18,7 +18,6 @@ spec:
 """
 RULES = ("--rule", "max-skew", "--rule", "selector-not-self")
 SKEW = "spec.template.spec.topologySpreadConstraints[0].maxSkew"
-SELECTOR = "spec.template.spec.topologySpreadConstraints[0].labelSelector"
 
 
 def case(run, tmp_path, text, *arguments):

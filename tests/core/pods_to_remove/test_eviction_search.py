@@ -16,7 +16,6 @@ from webhook.core.pods_to_remove.eviction_search import NoPlan, plan_evictions
 from webhook.core.policy.policy import Policy
 
 OWN = {**WEB, "own": "yes"}
-EVENLY = constraint(ZONE, 1, WEB)
 
 
 def random_world(number):

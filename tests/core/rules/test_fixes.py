@@ -35,7 +35,6 @@ UNCOVERING = (API_RULES | OFFLINE) | {
     "replicas-can-get-stuck",
     "rollout-can-get-stuck",
 }
-NOTES = {rule.id for rule in BY_ID.values() if rule.mode is Mode.AUDIT}
 # Where an object cannot be decoded, nothing else has been looked at.
 BLIND = "wrong-type"
 

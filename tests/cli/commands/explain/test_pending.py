@@ -5,7 +5,7 @@ import json
 import pytest
 from cli.snapshots import owned, snapshot, waiting
 
-ZONE, RACK = "zone hard 1 app=web", "rack hard 1 app=web"
+ZONE = "zone hard 1 app=web"
 TAINTED = "z1: a=1 | z2: ~b=0"
 SENTENCE = (
     "0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, "

@@ -425,7 +425,6 @@ class TestRollouts:
             "whether a rolling update always ends is unknown: more orders than can be tried ("
         )
 
-    TWO = "a: a0=1 | b: b0=1"
     HELD = "a: a0=2 | b: ~b0"
 
     def test_that_wait_for_ports_of_the_old_pods_are_a_note(self):
