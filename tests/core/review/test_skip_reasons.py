@@ -29,8 +29,17 @@ def controlled(api_version, kind, uid="u-1", **more):
 def reason(kind, meta, *, policy=NOT_SELF, index=None, broken=WRONG, **sender):
     """Why the object is not examined; ``denied`` where it is, since it breaks a rule on deny."""
     decision = decide(workload(kind, "app=web", broken, meta=meta), policy=policy, index=index, **sender)
-    assert decision.allowed == bool(decision.reason)
-    return decision.reason or "denied"
+    if decision.allowed:
+        return decision.reason
+    pods, spec = ("this pod has", "spec") if kind == "Pod" else ("the pods have", "spec.template.spec")
+    problem = (
+        f"zone[0] counts app=other but {pods} app=web; set matchLabels app=web"
+        if broken == WRONG
+        else f'{kind} in version "v1" cannot be handled as a {kind}: json: cannot unmarshal string into Go struct field'
+        f" TopologySpreadConstraint.{spec}.topologySpreadConstraints.maxSkew of type int32"
+    )
+    assert decision.message.splitlines()[0] == f"{kind} shop/web: {problem}"
+    return "denied"
 
 
 @pytest.mark.parametrize("broken", [WRONG, {"maxSkew": "1"}], ids=["reads", "does not decode"])
@@ -77,13 +86,13 @@ def test_what_controllers_send_is_not_examined(kind, meta, user, expected, broke
 @pytest.mark.parametrize(
     ("user", "is_one"),
     [
-        ("system:kube-controller-manager", True),
-        ("system:serviceaccount:kube-system:replicaset-controller", True),
-        (ARGO, True),
-        ("system:serviceaccount:shop:replicaset-controller", False),
-        ("system:serviceaccount:kube-system:default", False),
-        ("replicaset-controller", False),
-        ("", False),
+        pytest.param("system:kube-controller-manager", True, id="one user for all controllers"),
+        pytest.param("system:serviceaccount:kube-system:replicaset-controller", True, id="a controller's account"),
+        pytest.param(ARGO, True, id="an account of the policy"),
+        pytest.param("system:serviceaccount:shop:replicaset-controller", False, id="its name in another namespace"),
+        pytest.param("system:serviceaccount:kube-system:default", False, id="another account of the namespace"),
+        pytest.param("replicaset-controller", False, id="its name alone"),
+        pytest.param("", False, id="no user"),
     ],
 )
 def test_controllers(user, is_one):

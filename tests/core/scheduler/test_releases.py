@@ -59,7 +59,13 @@ def told(release, *objects, **spec):
     return verdict.sentence, {name: (each.plugin, each.code, each.reasons) for name, each in nodes.items()}
 
 
-@pytest.mark.parametrize(("release", "plugin"), [("1.36", "NodeUnschedulable"), ("1.37", "NodeName")])
+@pytest.mark.parametrize(
+    ("release", "plugin"),
+    [
+        pytest.param("1.36", "NodeUnschedulable", id="1.36 reports the cordon"),
+        pytest.param("1.37", "NodeName", id="1.37 reports the name"),
+    ],
+)
 def test_the_name_of_a_node_was_asked_for_second(release, plugin):
     cordoned = node("b", spec=NodeSpec(unschedulable=True))
     assert told(release, node("a"), cordoned, node_name="a")[1]["b"][0] == plugin
@@ -68,9 +74,9 @@ def test_the_name_of_a_node_was_asked_for_second(release, plugin):
 @pytest.mark.parametrize(
     ("release", "reason"),
     [
-        ("1.34.0", "node(s) had untolerated taint {dedicated: }"),
-        ("1.34.2", "node(s) had untolerated taint(s)"),
-        ("1.33", "node(s) had untolerated taint {dedicated: }"),
+        pytest.param("1.34.0", "node(s) had untolerated taint {dedicated: }", id="1.34.0 names it"),
+        pytest.param("1.34.2", "node(s) had untolerated taint(s)", id="1.34.2 does not name it"),
+        pytest.param("1.33", "node(s) had untolerated taint {dedicated: }", id="1.33 names it"),
     ],
 )
 def test_the_taint_is_named_up_to_a_patch_level(release, reason):
@@ -80,7 +86,13 @@ def test_the_taint_is_named_up_to_a_patch_level(release, reason):
 
 
 @pytest.mark.parametrize(
-    ("release", "free"), [("1.32.13", True), ("1.33.5", True), ("1.33.6", False), ("1.34.0", False)]
+    ("release", "free"),
+    [
+        pytest.param("1.32.13", True, id="free in the last 1.32"),
+        pytest.param("1.33.5", True, id="free before 1.33.6"),
+        pytest.param("1.33.6", False, id="taken since 1.33.6"),
+        pytest.param("1.34.0", False, id="taken in the first 1.34"),
+    ],
 )
 def test_ports_of_sidecars_were_free(release, free):
     ports = (ContainerPort(container_port=1, host_port=80),)
@@ -92,7 +104,13 @@ def test_ports_of_sidecars_were_free(release, free):
     assert (told(release, node("a"), holder, init_containers=(sidecar,))[0] == "") is free
 
 
-@pytest.mark.parametrize(("release", "code"), [("1.33", "Unschedulable"), ("1.34", "UnschedulableAndUnresolvable")])
+@pytest.mark.parametrize(
+    ("release", "code"),
+    [
+        pytest.param("1.33", "Unschedulable", id="1.33 expects preemption to help"),
+        pytest.param("1.34", "UnschedulableAndUnresolvable", id="1.34 compares with the empty node"),
+    ],
+)
 def test_preemption_was_thought_to_help_whatever_is_asked(release, code):
     index = cluster("a=0")
     index.version = parse_version(release)
@@ -109,10 +127,11 @@ def on_node(name):
 @pytest.mark.parametrize(
     ("release", "text"),
     [
-        ("1.31.14", "0/2 nodes are available: 1 node(s) were unschedulable."),
-        (
+        pytest.param("1.31.14", "0/2 nodes are available: 1 node(s) were unschedulable.", id="1.31 leaves them out"),
+        pytest.param(
             "1.32.0",
             "0/2 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity], 1 node(s) were unschedulable.",
+            id="1.32 counts them",
         ),
     ],
 )
@@ -161,8 +180,10 @@ MOUNTS = (Volume(name="v", persistent_volume_claim=ClaimSource(claim_name="data"
 @pytest.mark.parametrize(
     ("release", "reason"),
     [
-        ("1.32", "node(s) had volume node affinity conflict"),
-        ("1.33", "node(s) didn't match PersistentVolume's node affinity"),
+        pytest.param("1.32", "node(s) had volume node affinity conflict", id="1.32 reports a conflict"),
+        pytest.param(
+            "1.33", "node(s) didn't match PersistentVolume's node affinity", id="1.33 names the PersistentVolume"
+        ),
     ],
 )
 def test_a_volume_elsewhere(release, reason):
@@ -173,9 +194,9 @@ def test_a_volume_elsewhere(release, reason):
 @pytest.mark.parametrize(
     ("release", "hosts", "plugin"),
     [
-        ("1.31.2", ("a",), "VolumeBinding"),
-        ("1.31.3", ("a",), "NodeUnschedulable"),
-        ("1.31.2", (), "NodeUnschedulable"),
+        pytest.param("1.31.2", ("a",), "VolumeBinding", id="1.31.2 skips other nodes of a local volume"),
+        pytest.param("1.31.3", ("a",), "NodeUnschedulable", id="1.31.3 runs every filter"),
+        pytest.param("1.31.2", (), "NodeUnschedulable", id="1.31.2 skips no node without a local volume"),
     ],
 )
 def test_local_volumes_left_their_own_nodes_alone(release, hosts, plugin):
@@ -197,8 +218,12 @@ def test_local_volumes_of_two_nodes():
 @pytest.mark.parametrize(
     ("release", "reason"),
     [
-        ("1.33", "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"),
-        ("1.34", IN_USE),
+        pytest.param(
+            "1.33",
+            "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
+            id="1.33 reports the node of the other pod",
+        ),
+        pytest.param("1.34", IN_USE, id="1.34 reports the claim"),
     ],
 )
 def test_a_claim_of_another_pod(release, reason):
@@ -225,11 +250,11 @@ def near(select, within):
 @pytest.mark.parametrize(
     ("release", "operator", "fits"),
     [
-        ("1.33", "NotIn", False),
-        ("1.34", "NotIn", True),
-        ("1.36.3", "NotIn", True),
-        ("1.37", "NotIn", False),
-        ("1.36", "Exists", True),
+        pytest.param("1.33", "NotIn", False, id="1.33 counts no namespace"),
+        pytest.param("1.34", "NotIn", True, id="1.34 counts every namespace"),
+        pytest.param("1.36.3", "NotIn", True, id="1.36.3 counts every namespace"),
+        pytest.param("1.37", "NotIn", False, id="1.37 counts no namespace"),
+        pytest.param("1.36", "Exists", True, id="a namespace that satisfies it"),
     ],
 )
 def test_a_namespace_selector_that_nothing_satisfies_was_for_every_namespace(release, operator, fits):
@@ -246,10 +271,30 @@ def test_a_namespace_selector_that_nothing_satisfies_was_for_every_namespace(rel
 @pytest.mark.parametrize(
     ("release", "values", "operator", "shown"),
     [
-        ("1.33", None, "In", "[]string(nil): for 'in', 'notin' operators, values set can't be empty"),
-        ("1.34", None, "In", "null: for 'in', 'notin' operators, values set can't be empty"),
-        ("1.33", ("a", "b"), "Exists", '[]string{"a", "b"}: values set must be empty for exists and does not exist'),
-        ("1.34", ("a", "b"), "Exists", '["a","b"]: values set must be empty for exists and does not exist'),
+        pytest.param(
+            "1.33",
+            None,
+            "In",
+            "[]string(nil): for 'in', 'notin' operators, values set can't be empty",
+            id="no list in Go's form",
+        ),
+        pytest.param(
+            "1.34", None, "In", "null: for 'in', 'notin' operators, values set can't be empty", id="no list in JSON"
+        ),
+        pytest.param(
+            "1.33",
+            ("a", "b"),
+            "Exists",
+            '[]string{"a", "b"}: values set must be empty for exists and does not exist',
+            id="a list in Go's form",
+        ),
+        pytest.param(
+            "1.34",
+            ("a", "b"),
+            "Exists",
+            '["a","b"]: values set must be empty for exists and does not exist',
+            id="a list in JSON",
+        ),
     ],
 )
 def test_lists_in_a_selector_that_cannot_be_read(release, values, operator, shown):
@@ -270,8 +315,8 @@ def test_words_about_labels_in_a_selector_follow_the_release():
 @pytest.mark.parametrize(
     ("release", "text"),
     [
-        ("1.34", 'could not find v1.PersistentVolumeClaim "/data"'),
-        ("1.35", 'persistentvolumeclaims "/data" not found'),
+        pytest.param("1.34", 'could not find v1.PersistentVolumeClaim "/data"', id="1.34 names the Go type"),
+        pytest.param("1.35", 'persistentvolumeclaims "/data" not found', id="1.35 names the resource"),
     ],
 )
 def test_a_claim_that_cannot_be_got(release, text):
