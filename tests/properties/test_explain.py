@@ -114,7 +114,7 @@ class TestRecordedScenarios:
             answer = documents.AnsweredQuestion(
                 pod_to_explain(scenario.pod, Context(policy=policy(), version=RECORDED)), found
             )
-            assert all(line.isprintable() for line in "".join(render(answer, color=False)).splitlines())
+            assert all(line.isprintable() for line in "".join(render(answer)).splitlines())
             assert (
                 msgspec.json.decode(msgspec.json.encode(documents.explained(answer)))["message"]
                 == found.verdict.sentence

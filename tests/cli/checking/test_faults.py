@@ -62,13 +62,11 @@ def test_audit_keeps_the_report_on_the_whole_cluster(capsys):
 @pytest.mark.parametrize("output", ["text", "json", "yaml", "github", "gitlab", "junit", "sarif", "report"])
 def test_every_format_prints_the_other_findings(output):
     result = examine_cluster([CLUSTER], BROKEN)
-    assert "max-skew" in "".join(renderer(output, ReportApi.OPEN_REPORTS)(result, color=False))
+    assert "max-skew" in "".join(renderer(output, ReportApi.OPEN_REPORTS)(result))
 
 
 def test_the_rule_is_among_those_that_could_not_look():
-    entries = json.loads(
-        "".join(renderer("json", ReportApi.OPEN_REPORTS)(examine_cluster([CLUSTER], BROKEN), color=False))
-    )
+    entries = json.loads("".join(renderer("json", ReportApi.OPEN_REPORTS)(examine_cluster([CLUSTER], BROKEN))))
     gap = {"rule": "selector-too-wide", "notEvaluated": "the rule failed because of a bug in evenspread", "objects": 1}
     assert gap in entries
 

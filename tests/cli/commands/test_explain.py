@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -342,7 +343,9 @@ class TestThePage:
         assert "no change of one field was found" not in out
 
     def test_colours_only_on_a_terminal(self, ask, monkeypatch):
-        monkeypatch.setattr("webhook.cli.commands.explain.command.has_color", lambda _stream: True)
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setenv("TERM", "xterm")
         _, out, _ = ask(TAINTED, "pod/new", "-n", "shop", objects=[waiting("new", ZONE)])
         assert "\033[31mno node admits it\033[0m" in out
 

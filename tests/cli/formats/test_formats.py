@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from webhook.cli.commands.webhook.example import CLUSTER
-from webhook.cli.output.color import Paint
 
 ROOT = Path(__file__).parents[3]
 MANIFEST = """\
@@ -373,12 +372,6 @@ def test_who_acts_on_a_finding(run, kind, ceiling, heads):
     }
     _, out, _ = run("check", "-", "--level", "audit", "--ceiling", ceiling, stdin=json.dumps(manifest).encode())
     assert dict(re.findall(r"^<stdin>:\S+ \w+ (\S+) \((.*)\)$", out, re.MULTILINE)) == heads
-
-
-def test_colours_only_where_allowed():
-    assert Paint(color=True)("x", "1", "31") == "\033[1;31mx\033[0m"
-    assert Paint(color=False)("x", "1", "31") == "x"
-    assert Paint(color=True)("") == ""
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 import pytest
 
 from webhook.cli.output import terminal
-from webhook.cli.output.color import has_color
 from webhook.cli.output.long_runs import Progress
+from webhook.cli.output.page import Paint
 
 
 class Terminal:
@@ -36,7 +36,10 @@ def test_colours(monkeypatch, tty, environment, colored):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert has_color(Terminal(tty=tty)) is colored
+    monkeypatch.setattr("sys.stdout", Terminal(tty=tty))
+    paint = Paint()
+    assert paint("x", "1", "31") == ("\033[1;31mx\033[0m" if colored else "x")
+    assert not paint("")
 
 
 @pytest.mark.parametrize(

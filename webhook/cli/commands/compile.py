@@ -1,6 +1,5 @@
 """``evenspread compile``: rules and defaults as policies that the API server evaluates itself."""
 
-import sys
 from collections.abc import Iterator, Sequence
 
 import click
@@ -8,7 +7,7 @@ import click
 from webhook.cli.frame import today
 from webhook.cli.live_cluster import ClusterSelection, open_cluster
 from webhook.cli.options import cluster_options, kube_version_option, policy_option
-from webhook.cli.output.color import BOLD, Paint, has_color
+from webhook.cli.output.page import BOLD, Paint
 from webhook.cli.output.terminal import print_results
 from webhook.core.admission_policies.coverage import Coverage, coverage, defaults_coverage
 from webhook.core.admission_policies.limits import why_refused
@@ -77,7 +76,7 @@ def compile(  # noqa: A001 the name of the command
 
 
 def _explained(rows: Sequence[Coverage]) -> Iterator[str]:
-    paint = Paint(color=has_color(sys.stdout))
+    paint = Paint()
     width = max(len(each.name) for each in rows)
     for each in rows:
         yield f"{paint(each.name.ljust(width), BOLD)}  {each.share:4}  {each.why}".rstrip() + "\n"

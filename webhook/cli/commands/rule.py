@@ -1,7 +1,6 @@
 """``evenspread rule``: the pages of the rules, offline."""
 
 import re
-import sys
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -13,7 +12,7 @@ from webhook.answers.audited import RuleEntry
 from webhook.answers.document import with_fields_of
 from webhook.cli.checking.finding_text import rule_url
 from webhook.cli.options import RULE_ID, output_option
-from webhook.cli.output.color import BOLD, DIM, Paint, has_color
+from webhook.cli.output.page import BOLD, DIM, Paint
 from webhook.cli.output.terminal import print_results, print_values
 from webhook.core.rules.frame.rule import Rule
 from webhook.core.rules.rule_set import BY_ID
@@ -36,7 +35,7 @@ def rule(*, rule_id: str | None, output: str) -> None:
     Without ID, list all rules with severity, default mode and title.
     """
     chosen = None if rule_id is None else BY_ID[rule_id]
-    paint = Paint(color=has_color(sys.stdout))
+    paint = Paint()
     if output != "text":
         entries = [_entry(each) for each in BY_ID.values()]
         print_values(entries if chosen is None else _entry(chosen, page=_page(chosen.id)), output)

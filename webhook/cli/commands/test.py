@@ -8,7 +8,6 @@ Comments above a document list its expected findings:
 """
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 
 import click
@@ -20,7 +19,7 @@ from webhook.cli.checking.run import CheckRun
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
 from webhook.cli.options import output_option, review_options
-from webhook.cli.output.color import DIM, GREEN, RED, Paint, has_color
+from webhook.cli.output.page import DIM, GREEN, RED, Paint
 from webhook.cli.output.terminal import Json, print_faults, print_results, print_values
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import BY_ID
@@ -177,7 +176,7 @@ def _compared(
 
 
 def _text(cases: Sequence[Case], *, verbose: bool) -> Iterator[str]:
-    paint = Paint(color=has_color(sys.stdout))
+    paint = Paint()
     for case in cases:
         if case.passed and not verbose:
             continue

@@ -3,7 +3,6 @@
 import importlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Protocol, cast
 
 from webhook.cli.checking.fleet import Fleet, combined
 from webhook.cli.checking.results import RunResult
@@ -13,26 +12,20 @@ from webhook.report.documents import ReportApi
 FORMATS = ("text", "json", "yaml", "github", "gitlab", "sarif", "junit", "report")
 
 
-class Render(Protocol):
-    """Render a result, piece by piece. ``color`` allows terminal colours."""
-
-    def __call__(self, result: RunResult, *, color: bool) -> Iterator[str]: ...
-
-
-def renderer(name: str, report_api: str, *, verbose: bool = False) -> Render:
+def renderer(name: str, report_api: str, *, verbose: bool = False) -> Callable[[RunResult], Iterator[str]]:
     """Return the render function of an output format.
 
     ``report_api`` is for the format ``report``, ``verbose`` for the format ``text``.
     """
     module = importlib.import_module(f"{__name__}.{'json' if name == 'yaml' else name}")
-    render = module.render_yaml if name == "yaml" else module.render
+    render: Callable[..., Iterator[str]] = module.render_yaml if name == "yaml" else module.render
     if name == "report":
         render = partial(render, api=ReportApi(report_api))
     if name == "text":
         render = partial(render, verbose=verbose)
     if name in {"text", "junit"}:
-        return lambda result, *, color: map(disarm, render(result, color=color))
-    return cast("Render", render)
+        return lambda result: map(disarm, render(result))
+    return render
 
 
 def fleet_renderer(name: str, report_api: str) -> Callable[[Fleet], Iterator[str]]:
@@ -44,4 +37,4 @@ def fleet_renderer(name: str, report_api: str) -> Callable[[Fleet], Iterator[str
         module = importlib.import_module(f"{__name__}.json")
         return partial(module.render_fleet, output=name)
     render = renderer(name, report_api)
-    return lambda fleet: render(combined(fleet), color=False)
+    return lambda fleet: render(combined(fleet))

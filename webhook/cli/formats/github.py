@@ -14,7 +14,7 @@ from webhook.core.text import one_line
 _COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
 
 
-def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+def render(result: RunResult) -> Iterator[str]:
     """Yield a GitHub workflow command (``::error …``) per fault and finding.
 
     Unreadable input comes first, because findings are incomplete without this input. Hidden findings follow as plain

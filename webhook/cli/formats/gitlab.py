@@ -17,7 +17,7 @@ from webhook.manifests.reading.documents import InputFault
 _SEVERITIES = {Severity.HIGH: "critical", Severity.MEDIUM: "major", Severity.LOW: "minor"}
 
 
-def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+def render(result: RunResult) -> Iterator[str]:
     """Render an entry for each finding, except exempted ones. Unreadable input comes first."""
     seen = Counter[str]()
 

@@ -19,12 +19,12 @@ from webhook.core.yaml_text import block
 _Entry = FindingEntry | HiddenEntry | SkippedRule | StateEntry
 
 
-def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+def render(result: RunResult) -> Iterator[str]:
     """Render the results as JSON with one entry on each line, for readable diffs of two runs."""
     yield _lines(_entries(result))
 
 
-def render_yaml(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 as above
+def render_yaml(result: RunResult) -> Iterator[str]:
     """Render the same entries as the JSON format, but as YAML."""
     yield block(as_values(result))
 

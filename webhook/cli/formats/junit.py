@@ -17,7 +17,7 @@ from webhook.cli.checking.results import Row, RunResult
 from webhook.core.text import one_line
 
 
-def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+def render(result: RunResult) -> Iterator[str]:
     """Render a suite. Clean workloads pass, findings fail, exempted findings are skipped.
 
     Hidden findings and rules that were not evaluated are in the suite's output.

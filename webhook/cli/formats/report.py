@@ -19,12 +19,7 @@ from webhook.report.scanned import pod_results
 _Workload = tuple[str, str, str, str]  # group, kind, namespace, name
 
 
-def render(
-    result: RunResult,
-    *,
-    color: bool,  # noqa: ARG001 every format has this signature
-    api: ReportApi = ReportApi.OPEN_REPORTS,
-) -> Iterator[str]:
+def render(result: RunResult, *, api: ReportApi) -> Iterator[str]:
     """Render a YAML report for each workload, in the order of the input. Workloads with findings come first."""
     seconds = int(time.time())
     for reported in _reported(result).values():

@@ -22,7 +22,7 @@ from webhook.manifests.reading.files import STDIN_NAME
 _LEVELS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "note"}
 
 
-def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+def render(result: RunResult) -> Iterator[str]:
     """Render a run. Unreadable input is a notification, and makes the run unsuccessful."""
     fatal = [fault for fault in result.faults if fault.fatal]
     urls = {row.judged.finding.rule: row.url for row in result.rows}

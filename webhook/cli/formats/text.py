@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from webhook.cli.checking.finding_text import consequence, fix, message
 from webhook.cli.checking.levels import hidden_lines
 from webhook.cli.checking.results import Row, RunResult
-from webhook.cli.output.color import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.page import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.budget import Missing
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line, plural
@@ -18,9 +18,9 @@ _CONTEXT_CHARS = 20  # of a cut line, before the field
 _ON_A_SCREEN = 5  # findings of seven lines each
 
 
-def render(result: RunResult, *, color: bool, verbose: bool = False) -> Iterator[str]:
+def render(result: RunResult, *, verbose: bool = False) -> Iterator[str]:
     """Render the findings in input order, then the summary. An exempted finding gets a single line."""
-    paint = Paint(color=color)
+    paint = Paint()
     for row in result.rows:
         yield from waived(row, paint) if row.waived else block(row, paint)
     yield run_summary(result, paint, verbose=verbose)

@@ -371,7 +371,7 @@ def cluster(name):
 def page(names, workloads):
     made = [FleetWorkload(rule="fleet-workload", workload=name, differs=False, clusters=own) for name, own in workloads]
     fleet = Fleet(audits=(), clusters=tuple(map(cluster, names)), workloads=tuple(made))
-    return "".join(render(fleet, color=False)).splitlines()
+    return "".join(render(fleet)).splitlines()
 
 
 def test_the_table_has_the_worst_rows_and_columns():

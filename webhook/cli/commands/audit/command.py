@@ -1,6 +1,5 @@
 """``evenspread audit``: check a whole cluster, live or from a file."""
 
-import sys
 from collections.abc import Iterable
 from itertools import chain
 
@@ -16,7 +15,6 @@ from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.formats import fleet_renderer, renderer
 from webhook.cli.frame import Frame
 from webhook.cli.options import ResultOptions, result_options
-from webhook.cli.output.color import has_color
 from webhook.cli.output.long_runs import Progress, collect_rarely
 from webhook.cli.output.terminal import disarm, print_faults, print_message, print_results
 from webhook.core.text import listed, one_line
@@ -80,12 +78,10 @@ def _audit_one(cluster: ClusterInput, results: ResultOptions, progress: Progress
     elif results.output == "text":
         from webhook.cli.commands.audit.page import render  # noqa: PLC0415 other formats do without
 
-        paged = render(
-            result, color=has_color(sys.stdout), findings=not summary, places=not cluster.live, verbose=results.verbose
-        )
+        paged = render(result, findings=not summary, places=not cluster.live, verbose=results.verbose)
         print_results(map(disarm, paged))
     else:
-        print_results(renderer(results.output, results.report_api)(result, color=False))
+        print_results(renderer(results.output, results.report_api)(result))
     print_failures(result.failures)
     return exit_code(result, results.fail_on)
 
@@ -103,7 +99,7 @@ def _audit_fleet(
     if results.output == "text":
         from webhook.cli.commands.audit.fleet_page import render  # noqa: PLC0415 other formats do without
 
-        paged = render(fleet, color=has_color(sys.stdout), findings=not summary, verbose=results.verbose)
+        paged = render(fleet, findings=not summary, verbose=results.verbose)
         print_results(map(disarm, paged))
     elif results.output == _HTML:
         from webhook.console.rendering import fleet_file  # noqa: PLC0415 other formats do without

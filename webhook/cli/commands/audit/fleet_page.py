@@ -10,7 +10,7 @@ from webhook.cli.checking.fleet import Fleet
 from webhook.cli.checking.results import Row
 from webhook.cli.commands.audit.page import finding_lines, table
 from webhook.cli.formats.text import gap_lines
-from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.text import agree, listed, one_line, plural
 
 _MAX_COLUMNS = 8  # clusters side by side, the worst; -o json has all
@@ -21,9 +21,9 @@ _CLUSTER = 32  # of a cluster's
 _ENDINGS = (".gz", ".jsonl", ".json", ".yaml", ".yml")
 
 
-def render(fleet: Fleet, *, color: bool, findings: bool = True, verbose: bool = False) -> Iterator[str]:
+def render(fleet: Fleet, *, findings: bool = True, verbose: bool = False) -> Iterator[str]:
     """Render the summary, then the ``findings``. ``verbose`` lists skipped rules."""
-    paint = Paint(color=color)
+    paint = Paint()
     names = _short_names([cluster.cluster for cluster in fleet.clusters])
     yield from _clusters(fleet, names, paint)
     yield from _workloads(fleet, names, paint)

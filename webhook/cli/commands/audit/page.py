@@ -8,8 +8,7 @@ from webhook.answers.audited import CAUSES
 from webhook.cli.checking.finding_text import fix, message
 from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.formats.text import COLORS, gap_lines, unread
-from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.cli.output.layout import table_lines
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, Paint, table_lines
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import BY_ID
@@ -29,11 +28,9 @@ _ROUND_MIB = 10  # as exact as the measured figures
 _VISIBLE_MODES = frozenset({Mode.WARN, Mode.DENY})
 
 
-def render(
-    result: RunResult, *, color: bool, findings: bool = True, places: bool = True, verbose: bool = False
-) -> Iterator[str]:
+def render(result: RunResult, *, findings: bool = True, places: bool = True, verbose: bool = False) -> Iterator[str]:
     """Render the summary, then the ``findings``. ``places`` adds files and lines, ``verbose`` skipped rules."""
-    paint = Paint(color=color)
+    paint = Paint()
     counted = [row for row in result.rows if not row.waived]
     if result.objects:
         yield from _object_counts(result)

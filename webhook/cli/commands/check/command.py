@@ -1,6 +1,5 @@
 """``evenspread check``: check manifests."""
 
-import sys
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
@@ -17,7 +16,6 @@ from webhook.cli.formats import renderer
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import ClusterSelection
 from webhook.cli.options import ResultOptions, cluster_options, result_options, review_options
-from webhook.cli.output.color import has_color
 from webhook.cli.output.long_runs import Progress, collect_rarely
 from webhook.cli.output.terminal import print_faults, print_results
 from webhook.core.policy.options import DefaultsMode
@@ -132,7 +130,7 @@ def check(  # noqa: PLR0913 one parameter an option
     result = selected(examined, chosen.shown)
     print_faults(result.faults, verbose=results.verbose)
     render = renderer(results.output, results.report_api, verbose=results.verbose)
-    print_results(render(result, color=has_color(sys.stdout)))
+    print_results(render(result))
     print_failures(result.failures)
     click.get_current_context().exit(exit_code(result, chosen.fail_on))
 

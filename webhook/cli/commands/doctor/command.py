@@ -1,6 +1,5 @@
 """``evenspread doctor``: find faults of an installation, and commands that fix them."""
 
-import sys
 from collections.abc import Iterator, Sequence
 
 import click
@@ -20,7 +19,7 @@ from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import today
 from webhook.cli.live_cluster import ClusterSelection, open_cluster
 from webhook.cli.options import cluster_options, output_option
-from webhook.cli.output.color import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint, has_color
+from webhook.cli.output.page import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.cli.output.terminal import print_results, print_values
 from webhook.config import ConfigError, load_policy
 from webhook.core.policy.policy import Policy
@@ -84,7 +83,7 @@ def doctor(*, selection: ClusterSelection, namespace: str, config: str | None, o
     if output == "json":
         print_values(diagnoses, output)
     else:
-        print_results(_render(diagnoses, write_outcome(facts), color=has_color(sys.stdout)))
+        print_results(_render(diagnoses, write_outcome(facts)))
     problems = any(diagnosis.state is DiagnosisState.PROBLEM for diagnosis in diagnoses)
     click.get_current_context().exit(Exit.FINDINGS if problems else Exit.FINE)
 
@@ -96,12 +95,12 @@ def _loaded(config: str) -> Policy:
         raise CommandError(error.render(), Exit.USAGE) from error
 
 
-def _render(diagnoses: Sequence[Diagnosis], outcome: WriteOutcome, *, color: bool) -> Iterator[str]:
+def _render(diagnoses: Sequence[Diagnosis], outcome: WriteOutcome) -> Iterator[str]:
     """Render each diagnosis with its reason and commands.
 
     The last line has the totals, and whether the API server's writes are reviewed, unreviewed or refused.
     """
-    paint = Paint(color=color)
+    paint = Paint()
     width = max(len(diagnosis.check) for diagnosis in diagnoses)
     for diagnosis in diagnoses:
         state = paint(f"{diagnosis.state:8}", _COLORS[diagnosis.state])

@@ -1,8 +1,6 @@
 """``evenspread explain``: why no node admits a pod, and which changes help."""
 
-import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import click
 from msgspec.structs import replace
@@ -16,9 +14,8 @@ from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import ClusterSelection
 from webhook.cli.options import current_cluster_options, frame_options, output_option
-from webhook.cli.output.color import has_color
-from webhook.cli.output.layout import joined_pages
 from webhook.cli.output.long_runs import collect_rarely
+from webhook.cli.output.page import joined_pages
 from webhook.cli.output.terminal import one_or_all, print_faults, print_results, print_values
 from webhook.cli.scale_in_events import ScaleInEvents
 from webhook.cli.target import NamedObject, find_object, read_target
@@ -91,7 +88,7 @@ def explain(  # noqa: PLR0913 one parameter an option
     events = ScaleInEvents(known)
     answers = [_answer(question, known, events, context, options) for question in questions]
     if output == "text":
-        print_results(joined_pages(answers, partial(render_page, color=has_color(sys.stdout))))
+        print_results(joined_pages(answers, render_page))
     elif answers:
         print_values(one_or_all([*map(explained, answers)]), output)
     if incomplete or not answers:
@@ -182,7 +179,7 @@ def _pending(
     options = selection.as_options if known.server else ""
     groups = pending.group(waiting_pods(index, namespaces), context, known.missing, options)
     if output == "text":
-        print_results(pending.render(groups, index, where, color=has_color(sys.stdout), options=selection.as_options))
+        print_results(pending.render(groups, index, where, options=selection.as_options))
     else:
         print_values([explained(group.answer, group.names) for group in groups], output)
     return Exit.FINDINGS if any(group.answer.explanation.cause for group in groups) else Exit.FINE

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from webhook.answers.explained import AnsweredQuestion
-from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.cli.output.layout import WIDTH, wrapped
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Paint, wrapped
 from webhook.core.api.selector_text import requirement_in_words
 from webhook.core.explain.cause_text import (
     cause_summary,
@@ -45,9 +44,9 @@ _SENTENCE = 4096  # characters of the scheduler's message, or of a command
 _COUNT = 7  # columns of the number of nodes
 
 
-def render(answer: AnsweredQuestion, *, color: bool) -> Iterator[str]:
+def render(answer: AnsweredQuestion) -> Iterator[str]:
     """Render the page, piece by piece."""
-    paint, question, explanation = Paint(color=color), answer.question, answer.explanation
+    paint, question, explanation = Paint(), answer.question, answer.explanation
     yield from _refused(question.refused, paint, exists=question.exists)
     if question.settled:
         yield f"{paint(question.title, BOLD)}: {question.settled}\n"

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from webhook.answers.audited import CAUSES
 from webhook.answers.explained import AnsweredQuestion
-from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
 from webhook.core.context import Context, problem_of
 from webhook.core.explain.cause_text import cause_summary, obstacle_text
@@ -63,15 +63,13 @@ def group(
     return sorted(groups, key=lambda waiting: (_ORDER.index(waiting.kind), -len(waiting.pods)))
 
 
-def render(
-    groups: Sequence[PendingGroup], index: ClusterIndex, namespace: str, *, color: bool, options: str = ""
-) -> Iterator[str]:
+def render(groups: Sequence[PendingGroup], index: ClusterIndex, namespace: str, *, options: str = "") -> Iterator[str]:
     """Render the list of Pending pods for the terminal.
 
     ``namespace`` is for the headline, and empty for all namespaces. The printed command has the ``options`` that select
     the cluster, such as `` --context prod``.
     """
-    paint = Paint(color=color)
+    paint = Paint()
     total = sum(len(waiting.pods) for waiting in groups)
     if not total:
         yield paint(f"no pod is Pending in {namespace or 'any namespace'}", GREEN) + "\n"

@@ -1,8 +1,5 @@
 """``evenspread plan``: fields that keep the caps of a group in every order, with a proof."""
 
-import sys
-from functools import partial
-
 import click
 from msgspec.structs import replace
 
@@ -15,9 +12,8 @@ from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import ClusterSelection
 from webhook.cli.options import current_cluster_options, frame_options, output_option
-from webhook.cli.output.color import has_color
-from webhook.cli.output.layout import joined_pages
 from webhook.cli.output.long_runs import collect_rarely
+from webhook.cli.output.page import joined_pages
 from webhook.cli.output.terminal import one_or_all, print_message, print_results, print_values
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.text import one_line
@@ -78,7 +74,7 @@ def plan(*, files: tuple[str, ...], name: str, output: str, selection: ClusterSe
     context = replace(context, namespace=context.namespace or DEFAULT_NAMESPACE)
     answers = planned_groups(files, objects, name, known, context)
     if output == "text":
-        print_results(joined_pages(answers, partial(page, color=has_color(sys.stdout))))
+        print_results(joined_pages(answers, page))
     elif output in {"patch", "manifest"}:
         print_results(part for group in answers for part in _PRINTED[output](group))
         for group in answers:

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from webhook.answers.planned import PlanAnswer
 from webhook.cli.commands.plan.manifests import PlannedGroup, spec_of
-from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.cli.output.layout import wrapped
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.groups.derive import domain_noun, in_a_domain
 from webhook.core.groups.group import Group, ZonePins
@@ -28,9 +27,9 @@ _NAME = 40  # characters
 _MIN_SHARE = 0.01  # smaller shares are printed as "less than 1%"
 
 
-def render(target: PlannedGroup, *, color: bool) -> Iterator[str]:
+def render(target: PlannedGroup) -> Iterator[str]:
     """Render the page, piece by piece."""
-    paint, answer = Paint(color=color), target.answer
+    paint, answer = Paint(), target.answer
     yield from _group(target, paint)
     yield "\n"
     yield from _present_fields(answer, paint)

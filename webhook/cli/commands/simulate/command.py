@@ -1,8 +1,6 @@
 """``evenspread simulate``: check whether all pods of workloads get a node, also after an event."""
 
-import sys
 from collections.abc import Sequence
-from functools import partial
 
 import click
 from msgspec import Struct
@@ -16,9 +14,8 @@ from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import ClusterSelection, open_cluster
 from webhook.cli.options import current_cluster_options, frame_options, output_option
-from webhook.cli.output.color import has_color
-from webhook.cli.output.layout import joined_pages
 from webhook.cli.output.long_runs import Progress, collect_rarely
+from webhook.cli.output.page import joined_pages
 from webhook.cli.output.terminal import print_results, print_values
 from webhook.cli.parameters import Parsed
 from webhook.cli.target import read_target
@@ -165,7 +162,7 @@ def simulate(  # noqa: PLR0913 one parameter an option
     )
     answers, incomplete = answer_request(request, selection, frame)
     if output == "text":
-        print_results(joined_pages(answers, partial(page, color=has_color(sys.stdout))))
+        print_results(joined_pages(answers, page))
     else:
         print_values(simulated(answers), output)
     click.get_current_context().exit(_exit_code(answers, incomplete=incomplete))

@@ -11,8 +11,7 @@ from fractions import Fraction
 
 from webhook.answers.simulated import doubt, not_evaluated, placed_pods_text, verdict_text
 from webhook.cli.commands.simulate.scale_in_page import scale_in_section
-from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.cli.output.layout import wrapped
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
 from webhook.core.explain.cause_text import cause_summary, obstacle_text
 from webhook.core.explain.explanation import Balance, Explanation
 from webhook.core.placement.placement_verdict import PlacementVerdict
@@ -40,9 +39,9 @@ _COLORS = {
 }
 
 
-def render(answer: SimulationAnswer, *, color: bool) -> Iterator[str]:
+def render(answer: SimulationAnswer) -> Iterator[str]:
     """Yield the text of a simulation's result page, piece by piece."""
-    paint, joint = Paint(color=color), answer.joint
+    paint, joint = Paint(), answer.joint
     if answer.event:
         yield paint(f"if {one_line(answer.event, 200)}:", BOLD) + "\n"
     yield from wrapped(verdict_text(joint), paint, _COLORS[joint.whole.verdict])

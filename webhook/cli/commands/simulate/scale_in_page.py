@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from webhook.cli.output.color import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.cli.output.layout import wrapped
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
 from webhook.core.api.well_known import SCALE_IN_ANNOTATION
 from webhook.core.explain.explanation import Balance
 from webhook.core.pods_to_remove.scale_in import Distribution, ScaleIn

@@ -1,6 +1,5 @@
 """``evenspread skew``: the actual skew of running pods next to maxSkew."""
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -17,9 +16,8 @@ from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import ClusterSelection
 from webhook.cli.options import current_cluster_options, frame_options, output_option
-from webhook.cli.output.color import BOLD, GREEN, RED, YELLOW, Paint, has_color
-from webhook.cli.output.layout import table_lines
 from webhook.cli.output.long_runs import collect_rarely
+from webhook.cli.output.page import BOLD, GREEN, RED, YELLOW, Paint, table_lines
 from webhook.cli.output.terminal import Json, print_results, print_values
 from webhook.cli.scale_in_events import ScaleInEvents
 from webhook.cli.target import NamedObject, parse_object
@@ -98,25 +96,25 @@ def skew(  # noqa: PLR0913 one parameter an option
     if watch and fix:
         raise click.UsageError("--watch prints no evictions: remove --fix")
     collect_rarely()
-    color, read = has_color(sys.stdout), partial(read_objects, frame=frame, named=named, everywhere=all_namespaces)
+    read = partial(read_objects, frame=frame, named=named, everywhere=all_namespaces)
     if fix:
         cluster = read(selection, keep_too=is_budget)
         found, options = repairs(cluster), selection.as_options if cluster.known.server is not None else ""
         if output == "text":
-            print_results(fix_page(found, cluster.namespace, options, color=color))
+            print_results(fix_page(found, cluster.namespace, options))
         else:
             print_values(documents(found, options), output)
         click.get_current_context().exit(Exit.FINDINGS if any(repair.hard for repair in found) else Exit.FINE)
     cluster = read(selection)
     skews = _skews_of(cluster)
     if output == "text":
-        page = [*_render(skews, cluster.namespace, color=color)]
+        page = [*_render(skews, cluster.namespace)]
         print_results(page)
         while watch:
             time.sleep(_EVERY_SECONDS)
             selection = structs.replace(selection, opened=None)  # credentials may have changed
             skews = _skews_of(read(selection))
-            before, page = page, [*_render(skews, cluster.namespace, color=color)]
+            before, page = page, [*_render(skews, cluster.namespace)]
             print_results(["\n", *page] if page != before else [])
     else:
         print_values([*map(_document, skews)], output)
@@ -159,9 +157,9 @@ def _is_broken(workload: _WorkloadSkew) -> bool:
     return workload.skew.above and workload.skew.hard
 
 
-def _render(skews: Sequence[_WorkloadSkew], where: str, *, color: bool) -> Iterator[str]:
+def _render(skews: Sequence[_WorkloadSkew], where: str) -> Iterator[str]:
     """Yield the lines of the skew table and its summary. ``where`` is a namespace, or empty for all namespaces."""
-    paint = Paint(color=color)
+    paint = Paint()
     if not skews:
         yield paint(f"no workload with running pods in {where or 'any namespace'}", GREEN) + "\n"
         return

@@ -14,8 +14,7 @@ from webhook.answers.scanned import NamedWorkload
 from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.commands.skew.workloads import ScannedCluster
 from webhook.cli.live_cluster import reading
-from webhook.cli.output.color import BOLD, GREEN, YELLOW, Paint
-from webhook.cli.output.layout import table_lines
+from webhook.cli.output.page import BOLD, GREEN, YELLOW, Paint, table_lines
 from webhook.cli.output.terminal import print_message
 from webhook.cluster.listing import list_objects
 from webhook.cluster.live import undecodable_line
@@ -125,9 +124,9 @@ def _commands(repair: Repair, options: str, step: Eviction) -> tuple[str, ...]:
     )
 
 
-def page(repairs: Sequence[Repair], where: str, options: str, *, color: bool) -> Iterator[str]:
+def page(repairs: Sequence[Repair], where: str, options: str) -> Iterator[str]:
     """Yield the lines of the page. ``where`` is a namespace, or empty for all namespaces."""
-    paint = Paint(color=color)
+    paint = Paint()
     planned = [(repair, repair.plan) for repair in repairs if repair.plan is not None]
     soft = sum(len(repair.soft) for repair in repairs)
     if not planned:

@@ -1,15 +1,32 @@
-"""Text pages: wrapped lines, tables, and several pages in a row."""
+"""Text pages for stdout: colours, wrapped lines, tables, and several pages in a row."""
 
+import os
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from webhook.cli.output.color import Paint
 from webhook.core.text import one_line
 
-_Answer = TypeVar("_Answer")
+# SGR codes of ECMA-48.
+BOLD, DIM, RED, YELLOW, BLUE, GREEN = "1", "2", "31", "33", "34", "32"
 WIDTH = 80  # columns: the default of terminals, and safe in mails and tickets
 _MAX_WRAPPED_CHARS = 4096  # of one text; it may hold names from outside
+_Answer = TypeVar("_Answer")
+
+
+class Paint:
+    """Colour text, or return it unchanged if stdout is no colour terminal.
+
+    NO_COLOR turns colours off (no-color.org).
+    """
+
+    def __init__(self) -> None:
+        self._color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+    def __call__(self, text: str, *codes: str) -> str:
+        """Return the text in these ANSI codes, or unchanged without colour."""
+        return f"\033[{';'.join(codes)}m{text}\033[0m" if self._color and text else text
 
 
 def joined_pages(answers: Iterable[_Answer], render: Callable[[_Answer], Iterable[str]]) -> Iterator[str]:
