@@ -2,7 +2,7 @@ import pytest
 
 from webhook.cli.output import terminal
 from webhook.cli.output.long_runs import Progress
-from webhook.cli.output.page import Paint
+from webhook.cli.output.page import paint
 
 
 class Terminal:
@@ -37,7 +37,6 @@ def test_colours(monkeypatch, tty, environment, colored):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stdout", Terminal(tty=tty))
-    paint = Paint()
     assert paint("x", "1", "31") == ("\033[1;31mx\033[0m" if colored else "x")
     assert not paint("")
 

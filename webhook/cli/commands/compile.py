@@ -7,7 +7,7 @@ import click
 from webhook.cli.frame import today
 from webhook.cli.live_cluster import ClusterSelection, open_cluster
 from webhook.cli.options import cluster_options, kube_version_option, policy_option
-from webhook.cli.output.page import BOLD, Paint
+from webhook.cli.output.page import BOLD, paint
 from webhook.cli.output.terminal import print_results
 from webhook.core.admission_policies.coverage import Coverage, coverage, defaults_coverage
 from webhook.core.admission_policies.limits import why_refused
@@ -76,7 +76,6 @@ def compile(  # noqa: A001 the name of the command
 
 
 def _explained(rows: Sequence[Coverage]) -> Iterator[str]:
-    paint = Paint()
     width = max(len(each.name) for each in rows)
     for each in rows:
         yield f"{paint(each.name.ljust(width), BOLD)}  {each.share:4}  {each.why}".rstrip() + "\n"

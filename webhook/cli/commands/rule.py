@@ -12,7 +12,7 @@ from webhook.answers.audited import RuleEntry
 from webhook.answers.document import with_fields_of
 from webhook.cli.checking.finding_text import rule_url
 from webhook.cli.options import RULE_ID, output_option
-from webhook.cli.output.page import BOLD, DIM, Paint
+from webhook.cli.output.page import BOLD, DIM, paint
 from webhook.cli.output.terminal import print_results, print_values
 from webhook.core.rules.frame.rule import Rule
 from webhook.core.rules.rule_set import BY_ID
@@ -35,26 +35,25 @@ def rule(*, rule_id: str | None, output: str) -> None:
     Without ID, list all rules with severity, default mode and title.
     """
     chosen = None if rule_id is None else BY_ID[rule_id]
-    paint = Paint()
     if output != "text":
         entries = [_entry(each) for each in BY_ID.values()]
         print_values(entries if chosen is None else _entry(chosen, page=_page(chosen.id)), output)
     else:
-        print_results(_listed(paint) if chosen is None else _as_text(chosen, paint))
+        print_results(_listed() if chosen is None else _as_text(chosen))
 
 
 def _entry(described: Rule, page: str | UnsetType = UNSET) -> RuleEntry:
     return with_fields_of(described, RuleEntry, url=rule_url(described.id), page=page)
 
 
-def _listed(paint: Paint) -> Iterator[str]:
+def _listed() -> Iterator[str]:
     """Yield a line for each rule, in the order of reports."""
     width = max(map(len, BY_ID))
     for each in BY_ID.values():
         yield f"{paint(each.id.ljust(width), BOLD)}  {each.severity:6}  {each.mode:5}  {each.title}\n"
 
 
-def _as_text(described: Rule, paint: Paint) -> Iterator[str]:
+def _as_text(described: Rule) -> Iterator[str]:
     """Yield a rule's documentation page for the terminal, with its address at the end.
 
     Headings are bold, and links are reduced to their text.

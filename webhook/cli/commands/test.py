@@ -19,7 +19,7 @@ from webhook.cli.checking.run import CheckRun
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
 from webhook.cli.options import output_option, review_options
-from webhook.cli.output.page import DIM, GREEN, RED, Paint
+from webhook.cli.output.page import DIM, GREEN, RED, paint
 from webhook.cli.output.terminal import Json, print_faults, print_results, print_values
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import BY_ID
@@ -176,7 +176,6 @@ def _compared(
 
 
 def _text(cases: Sequence[Case], *, verbose: bool) -> Iterator[str]:
-    paint = Paint()
     for case in cases:
         if case.passed and not verbose:
             continue

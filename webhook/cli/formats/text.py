@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from webhook.cli.checking.finding_text import consequence, fix, message
 from webhook.cli.checking.levels import hidden_lines
 from webhook.cli.checking.results import Row, RunResult
-from webhook.cli.output.page import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.page import BLUE, BOLD, DIM, GREEN, RED, YELLOW, paint
 from webhook.core.budget import Missing
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line, plural
@@ -20,13 +20,12 @@ _ON_A_SCREEN = 5  # findings of seven lines each
 
 def render(result: RunResult, *, verbose: bool = False) -> Iterator[str]:
     """Render the findings in input order, then the summary. An exempted finding gets a single line."""
-    paint = Paint()
     for row in result.rows:
-        yield from waived(row, paint) if row.waived else block(row, paint)
-    yield run_summary(result, paint, verbose=verbose)
+        yield from waived(row) if row.waived else block(row)
+    yield run_summary(result, verbose=verbose)
 
 
-def block(row: Row, paint: Paint) -> Iterator[str]:
+def block(row: Row) -> Iterator[str]:
     """Render a finding in full."""
     judged, place = row.judged, row.place
     head = f"{one_line(row.manifest.file)}:{place.line}:{place.column}:"
@@ -35,20 +34,20 @@ def block(row: Row, paint: Paint) -> Iterator[str]:
     yield f"{paint(head, BOLD)} {severity} {paint(judged.finding.rule, BOLD)}{paint(suffix, DIM)}\n"
     source = f"  ({one_line(row.manifest.source)})" if row.manifest.source else ""
     yield f"  {row.manifest.title}{paint(source, DIM)}  {paint(one_line(judged.finding.path), DIM)}\n"
-    yield from _quote(place, paint, COLORS[row.severity])
+    yield from _quote(place, COLORS[row.severity])
     yield f"  {message(row)}\n"
     if fix(row):
         yield f"  {paint('fix:', GREEN)} {fix(row)}\n"
     yield f"  {paint(f'see: {row.url}', DIM)}\n\n"
 
 
-def waived(row: Row, paint: Paint) -> Iterator[str]:
+def waived(row: Row) -> Iterator[str]:
     """Render an exempted finding."""
     place = f"{one_line(row.manifest.file)}:{row.place.line}:{row.place.column}:"
     yield paint(f"{place} {row.judged.finding.rule} {row.manifest.title}: {one_line(row.judged.waived)}", DIM) + "\n\n"
 
 
-def _quote(place: FieldPosition, paint: Paint, code: str) -> Iterator[str]:
+def _quote(place: FieldPosition, code: str) -> Iterator[str]:
     """Yield the line of the manifest, with a caret under the field."""
     text, caret, width = place.text, place.caret, place.width
     if len(text) > _MAX_QUOTED_CHARS:
@@ -61,7 +60,7 @@ def _quote(place: FieldPosition, paint: Paint, code: str) -> Iterator[str]:
     yield f"{paint(' ' * 6 + '|', DIM)} {' ' * caret}{paint('^' + '~' * (width - 1), code)}\n"
 
 
-def run_summary(result: RunResult, paint: Paint, *, verbose: bool = False) -> str:
+def run_summary(result: RunResult, *, verbose: bool = False) -> str:
     """The last lines: totals, findings, and rules that were not evaluated."""
     counted = [row for row in result.rows if not row.waived]
     severities = Counter(row.severity for row in counted)

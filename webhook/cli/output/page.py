@@ -4,7 +4,8 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from functools import lru_cache
+from typing import TextIO, TypeVar
 
 from webhook.core.text import one_line
 
@@ -15,18 +16,15 @@ _MAX_WRAPPED_CHARS = 4096  # of one text; it may hold names from outside
 _Answer = TypeVar("_Answer")
 
 
-class Paint:
-    """Colour text, or return it unchanged if stdout is no colour terminal.
+def paint(text: str, *codes: str) -> str:
+    """Return the text in these ANSI codes, or unchanged if stdout is no colour terminal."""
+    return f"\033[{';'.join(codes)}m{text}\033[0m" if text and codes and _has_color(sys.stdout) else text
 
-    NO_COLOR turns colours off (no-color.org).
-    """
 
-    def __init__(self) -> None:
-        self._color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-    def __call__(self, text: str, *codes: str) -> str:
-        """Return the text in these ANSI codes, or unchanged without colour."""
-        return f"\033[{';'.join(codes)}m{text}\033[0m" if self._color and text else text
+@lru_cache(maxsize=1)  # pages paint thousands of texts
+def _has_color(stream: TextIO) -> bool:
+    """Whether a stream is a colour terminal. NO_COLOR turns colours off (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def joined_pages(answers: Iterable[_Answer], render: Callable[[_Answer], Iterable[str]]) -> Iterator[str]:
@@ -36,13 +34,13 @@ def joined_pages(answers: Iterable[_Answer], render: Callable[[_Answer], Iterabl
         yield from render(answer)
 
 
-def wrapped(text: str, paint: Paint | None = None, *codes: str, indent: str = "") -> Iterator[str]:
+def wrapped(text: str, *codes: str, indent: str = "") -> Iterator[str]:
     """Wrap text at 80 columns. Following lines are indented by two more columns."""
     lines = textwrap.wrap(
         one_line(text, _MAX_WRAPPED_CHARS), WIDTH, initial_indent=indent, subsequent_indent=indent + "  "
     )
     for line in lines:
-        yield (paint(line, *codes) if paint is not None else line) + "\n"
+        yield paint(line, *codes) + "\n"
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -8,7 +8,6 @@ from cli.snapshots import owned, running, snapshot, waiting
 from manifest import workload
 
 from webhook.cli.commands.audit.page import pod_tables
-from webhook.cli.output.page import Paint
 from webhook.core.scan.scan_results import ClusterScan, PendingCause, ScannedWorkload, SmallestFix, Stranded, ZoneLoss
 
 HARD, SOFT = "zone hard 1 app=web", "hostname soft 1 app=web"
@@ -91,7 +90,7 @@ def test_long_tables_are_cut_and_several_causes_are_counted():
         for number in range(12)
     ]
     scan = ClusterScan(workloads=tuple(many), pending={PendingCause.SPREAD: 24, PendingCause.UNKNOWN: 12})
-    page = "".join(pod_tables(scan, Paint()))
+    page = "".join(pod_tables(scan))
     assert "36 Pending pods: 24 blocked by spread constraints, 12 for an unknown reason\n" in page
     assert "Deployment shop/app09  3     spread 2, unknown 1\nand 2 more\n" in page
     assert "app10" not in page
@@ -105,7 +104,7 @@ def test_long_tables_are_cut_and_several_causes_are_counted():
 )
 def test_how_many_pods_a_zone_costs(stranded, text):
     loss = ZoneLoss(zone="a", wanted=9, unreachable=Stranded(*stranded), gone=Stranded(0, 0))
-    page = "".join(pod_tables(ClusterScan(zones=(loss,)), Paint()))
+    page = "".join(pod_tables(ClusterScan(zones=(loss,))))
     assert page.splitlines()[-1].split("  ")[-3:] != []
     assert f"  {text}  " in page
 

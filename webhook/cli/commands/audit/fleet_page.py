@@ -10,7 +10,7 @@ from webhook.cli.checking.fleet import Fleet
 from webhook.cli.checking.results import Row
 from webhook.cli.commands.audit.page import finding_lines, table
 from webhook.cli.formats.text import gap_lines
-from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, paint
 from webhook.core.text import agree, listed, one_line, plural
 
 _MAX_COLUMNS = 8  # clusters side by side, the worst; -o json has all
@@ -23,13 +23,12 @@ _ENDINGS = (".gz", ".jsonl", ".json", ".yaml", ".yml")
 
 def render(fleet: Fleet, *, findings: bool = True, verbose: bool = False) -> Iterator[str]:
     """Render the summary, then the ``findings``. ``verbose`` lists skipped rules."""
-    paint = Paint()
     names = _short_names([cluster.cluster for cluster in fleet.clusters])
-    yield from _clusters(fleet, names, paint)
-    yield from _workloads(fleet, names, paint)
+    yield from _clusters(fleet, names)
+    yield from _workloads(fleet, names)
     if findings:
-        yield from _findings(fleet, names, paint)
-    yield from _gaps(fleet, names, paint, verbose=verbose)
+        yield from _findings(fleet, names)
+    yield from _gaps(fleet, names, verbose=verbose)
 
 
 def _short_names(names: Sequence[str]) -> dict[str, str]:
@@ -46,7 +45,7 @@ def _short_names(names: Sequence[str]) -> dict[str, str]:
     return dict(zip(names, short if len({*short}) == len(names) else [one_line(name) for name in names], strict=True))
 
 
-def _clusters(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[str]:
+def _clusters(fleet: Fleet, names: dict[str, str]) -> Iterator[str]:
     read = [cluster for cluster in fleet.clusters if isinstance(cluster, FleetCluster)]
     unread = len(fleet.clusters) - len(read)
     suffix = f", {unread:,} not read" if unread else ""
@@ -64,7 +63,7 @@ def _clusters(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[str
             "PENDING",
             "ABOVE MAXSKEW",
         )
-        yield from table(head, [(names[cluster.cluster], *_figures(cluster)) for cluster in read], 0, paint)
+        yield from table(head, [(names[cluster.cluster], *_figures(cluster)) for cluster in read], 0)
     for cluster in fleet.clusters:
         if cluster.fault:
             yield paint(f"{names[cluster.cluster]} {cluster.fault}", RED) + "\n"
@@ -76,7 +75,7 @@ def _figures(cluster: FleetCluster) -> tuple[str, ...]:
     return *(f"{number:,}" for number in numbers), f"{sum(cluster.pending.values()):,}", f"{cluster.above_max_skew:,}"
 
 
-def _workloads(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[str]:
+def _workloads(fleet: Fleet, names: dict[str, str]) -> Iterator[str]:
     """Yield the table of faulty workloads with a column for each cluster."""
     columns = [cluster.cluster for cluster in fleet.clusters if isinstance(cluster, FleetCluster)]
     if not columns:
@@ -87,7 +86,7 @@ def _workloads(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[st
     shown = columns[:_MAX_COLUMNS]
     head = ("WORST WORKLOADS: high/medium/low", *(names[cluster] for cluster in shown))
     yield "\n"
-    yield from table(head, [_row(workload, shown) for workload in fleet.workloads[:_MAX_ROWS]], 0, paint)
+    yield from table(head, [_row(workload, shown) for workload in fleet.workloads[:_MAX_ROWS]], 0)
     cut = ((len(fleet.workloads) - _MAX_ROWS, "workload"), (len(columns) - _MAX_COLUMNS, "cluster"))
     if hidden := [plural(count, noun) for count, noun in cut if count > 0]:
         yield paint(f"and {' and '.join(hidden)} more; -o json has all", DIM) + "\n"
@@ -102,7 +101,7 @@ def _row(workload: FleetWorkload, clusters: Sequence[str]) -> tuple[str, ...]:
     return one_line(workload.workload, _NAME), *(states.get(cluster, "-") for cluster in clusters)
 
 
-def _findings(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[str]:
+def _findings(fleet: Fleet, names: dict[str, str]) -> Iterator[str]:
     """Yield each finding under its workload, once for all clusters with the same message."""
     grouped = defaultdict[str, defaultdict[tuple[str, ...], dict[str, Row]]](lambda: defaultdict(dict))
     for audit in fleet.audits:
@@ -116,11 +115,11 @@ def _findings(fleet: Fleet, names: dict[str, str], paint: Paint) -> Iterator[str
         if own := grouped.get(workload.workload):
             yield f"\n{paint(one_line(workload.workload), BOLD)}\n"
             for clusters in sorted(own.values(), key=lambda rows: next(iter(rows.values())).severity.rank):
-                yield from finding_lines(next(iter(clusters.values())), paint)
+                yield from finding_lines(next(iter(clusters.values())))
                 yield paint(f"          in: {listed([*clusters], _MAX_NAMES)}", DIM) + "\n"
 
 
-def _gaps(fleet: Fleet, names: dict[str, str], paint: Paint, *, verbose: bool) -> Iterator[str]:
+def _gaps(fleet: Fleet, names: dict[str, str], *, verbose: bool) -> Iterator[str]:
     """Yield a line for each rule that was not evaluated. Clusters with equal lines share a line."""
     lines = defaultdict[str, list[str]](list)
     for audit in fleet.audits:

@@ -8,7 +8,7 @@ from webhook.answers.audited import CAUSES
 from webhook.cli.checking.finding_text import fix, message
 from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.formats.text import COLORS, gap_lines, unread
-from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, Paint, table_lines
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, paint, table_lines
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import BY_ID
@@ -30,22 +30,21 @@ _VISIBLE_MODES = frozenset({Mode.WARN, Mode.DENY})
 
 def render(result: RunResult, *, findings: bool = True, places: bool = True, verbose: bool = False) -> Iterator[str]:
     """Render the summary, then the ``findings``. ``places`` adds files and lines, ``verbose`` skipped rules."""
-    paint = Paint()
     counted = [row for row in result.rows if not row.waived]
     if result.objects:
         yield from _object_counts(result)
-        yield from _totals(result, counted, paint)
+        yield from _totals(result, counted)
     else:
         yield "nothing to check\n"
     if counted:
-        yield from _by_rule(counted, paint)
-        yield from _worst("workload", counted, lambda row: row.manifest.title, paint)
-        yield from _worst("namespace", counted, lambda row: one_line(row.manifest.namespace or "(none)"), paint)
+        yield from _by_rule(counted)
+        yield from _worst("workload", counted, lambda row: row.manifest.title)
+        yield from _worst("namespace", counted, lambda row: one_line(row.manifest.namespace or "(none)"))
     if result.scan is not None:
-        yield from pod_tables(result.scan, paint)
+        yield from pod_tables(result.scan)
     if findings and counted:
         yield f"\n{paint('FINDINGS', BOLD)}\n"
-        yield from _findings(counted, paint, places=places)
+        yield from _findings(counted, places=places)
     if gaps := [*gap_lines(result, verbose=verbose)]:
         yield f"\n{paint('NOT EVALUATED', BOLD)}\n" + "".join(paint(line, DIM) + "\n" for line in gaps)
     if incomplete := unread(result):
@@ -70,7 +69,7 @@ def _replica_mib(kinds: Mapping[str, int]) -> int:
     return math.ceil(total / _ROUND_MIB) * _ROUND_MIB
 
 
-def _totals(result: RunResult, counted: Sequence[Row], paint: Paint) -> Iterator[str]:
+def _totals(result: RunResult, counted: Sequence[Row]) -> Iterator[str]:
     if counted:
         severities = Counter(row.severity for row in counted)
         parts = ", ".join(
@@ -105,7 +104,7 @@ def _names(objects: dict[tuple[str, str], str]) -> str:
     return ", ".join(names[:_MAX_ROWS]) + (f" and {len(names) - _MAX_ROWS:,} more" if len(names) > _MAX_ROWS else "")
 
 
-def _by_rule(rows: Sequence[Row], paint: Paint) -> Iterator[str]:
+def _by_rule(rows: Sequence[Row]) -> Iterator[str]:
     rules: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         rules[row.judged.finding.rule].append(row)
@@ -122,7 +121,7 @@ def _by_rule(rows: Sequence[Row], paint: Paint) -> Iterator[str]:
         )
 
 
-def _worst(noun: str, rows: Sequence[Row], name: Callable[[Row], str], paint: Paint) -> Iterator[str]:
+def _worst(noun: str, rows: Sequence[Row], name: Callable[[Row], str]) -> Iterator[str]:
     """Yield a table of the workloads or namespaces with the most findings of the highest severity."""
     grouped: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -148,7 +147,7 @@ def _badness(rows: Iterable[Row]) -> tuple[int, ...]:
     return tuple(-counts[severity] for severity in _SEVERITIES)
 
 
-def _findings(rows: Sequence[Row], paint: Paint, *, places: bool) -> Iterator[str]:
+def _findings(rows: Sequence[Row], *, places: bool) -> Iterator[str]:
     """Yield each finding under its workload. The worst workload and its worst finding come first."""
     grouped: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in rows:
@@ -157,10 +156,10 @@ def _findings(rows: Sequence[Row], paint: Paint, *, places: bool) -> Iterator[st
         place = f"  {one_line(own[0].manifest.file)}:{own[0].place.line}" if places else ""
         yield f"\n{paint(title, BOLD)}{paint(place, DIM)}\n"
         for row in sorted(own, key=lambda row: row.severity.rank):
-            yield from finding_lines(row, paint)
+            yield from finding_lines(row)
 
 
-def finding_lines(row: Row, paint: Paint) -> Iterator[str]:
+def finding_lines(row: Row) -> Iterator[str]:
     """Render a finding below the name of its workload."""
     severity = paint(f"{row.severity:6}", COLORS[row.severity])
     mode = "" if row.judged.mode in _VISIBLE_MODES else paint(" (audit only)", DIM)
@@ -169,16 +168,16 @@ def finding_lines(row: Row, paint: Paint) -> Iterator[str]:
         yield f"          {paint('fix:', GREEN)} {fix(row)}\n"
 
 
-def pod_tables(scan: ClusterScan, paint: Paint) -> Iterator[str]:
+def pod_tables(scan: ClusterScan) -> Iterator[str]:
     """Render the tables about pods, skew, defaults and zones. Empty tables are skipped."""
-    yield from _pending(scan, paint)
-    yield from _skews(scan, paint)
-    yield from _defaults(scan, paint)
+    yield from _pending(scan)
+    yield from _skews(scan)
+    yield from _defaults(scan)
     if scan.zones:
-        yield from _losses(scan, paint)
+        yield from _losses(scan)
 
 
-def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], more: int, paint: Paint) -> Iterator[str]:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], more: int) -> Iterator[str]:
     """Render a table, and the number of skipped rows (``more``)."""
     first, *lines = (line.rstrip() for line in table_lines([head, *rows]))
     yield paint(first, BOLD) + "\n"
@@ -187,7 +186,7 @@ def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], more: int, pai
         yield paint(f"and {more:,} more", DIM) + "\n"
 
 
-def _pending(scan: ClusterScan, paint: Paint) -> Iterator[str]:
+def _pending(scan: ClusterScan) -> Iterator[str]:
     """Yield the Pending pods by cause, then by workload."""
     waiting = [workload for workload in scan.workloads if workload.pending]
     if not waiting:
@@ -205,7 +204,7 @@ def _pending(scan: ClusterScan, paint: Paint) -> Iterator[str]:
         for workload in waiting
     ]
     head = ("PENDING NOW", "PODS", "CAUSE", "SINCE" if any(row[-1] for row in rows) else "")
-    yield from table(head, rows[:_MAX_ROWS], len(rows) - _MAX_ROWS, paint)
+    yield from table(head, rows[:_MAX_ROWS], len(rows) - _MAX_ROWS)
     for workload in waiting[:_MAX_ROWS]:
         if workload.pending_fix:
             yield f"  {paint('fix', GREEN)} for {_name(workload)}: {one_line(workload.pending_fix, _FIX_CHARS)}\n"
@@ -217,7 +216,7 @@ def _causes(workload: ScannedWorkload) -> str:
     return ", ".join(f"{cause} {pods:,}" for cause, pods in workload.pending.items())
 
 
-def _skews(scan: ClusterScan, paint: Paint) -> Iterator[str]:
+def _skews(scan: ClusterScan) -> Iterator[str]:
     """Yield the lines of the table of constraints above maxSkew.
 
     Hard constraints come first, then the most uneven ones.
@@ -236,10 +235,10 @@ def _skews(scan: ClusterScan, paint: Paint) -> Iterator[str]:
         for workload, skew in ordered[:_MAX_ROWS]
     ]
     yield "\n"
-    yield from table(("ABOVE MAXSKEW", "SKEW", "WHEN", "PODS"), rows, len(above) - _MAX_ROWS, paint)
+    yield from table(("ABOVE MAXSKEW", "SKEW", "WHEN", "PODS"), rows, len(above) - _MAX_ROWS)
 
 
-def _defaults(scan: ClusterScan, paint: Paint) -> Iterator[str]:
+def _defaults(scan: ClusterScan) -> Iterator[str]:
     """Yield how many workloads would get the configured defaults, and how many running pods lack them."""
     targets = [workload for workload in scan.workloads if workload.would_inject]
     lacking = sum(workload.lacking for workload in targets)
@@ -252,7 +251,7 @@ def _name(workload: ScannedWorkload) -> str:
     return one_line(workload.title, _NAME)
 
 
-def _losses(scan: ClusterScan, paint: Paint) -> Iterator[str]:
+def _losses(scan: ClusterScan) -> Iterator[str]:
     """Yield how many pods the failure of each zone leaves Pending: in total, then for the worst workloads."""
     costly = [(workload.title, loss) for workload in scan.workloads for loss in workload.losses if loss.costs]
     worst = sorted(costly, key=lambda entry: (-entry[1].most_pending, entry[0], entry[1].zone))

@@ -19,7 +19,7 @@ from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import today
 from webhook.cli.live_cluster import ClusterSelection, open_cluster
 from webhook.cli.options import cluster_options, output_option
-from webhook.cli.output.page import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.page import BLUE, BOLD, DIM, GREEN, RED, YELLOW, paint
 from webhook.cli.output.terminal import print_results, print_values
 from webhook.config import ConfigError, load_policy
 from webhook.core.policy.policy import Policy
@@ -100,7 +100,6 @@ def _render(diagnoses: Sequence[Diagnosis], outcome: WriteOutcome) -> Iterator[s
 
     The last line has the totals, and whether the API server's writes are reviewed, unreviewed or refused.
     """
-    paint = Paint()
     width = max(len(diagnosis.check) for diagnosis in diagnoses)
     for diagnosis in diagnoses:
         state = paint(f"{diagnosis.state:8}", _COLORS[diagnosis.state])

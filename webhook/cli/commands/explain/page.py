@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from webhook.answers.explained import AnsweredQuestion
-from webhook.cli.output.page import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Paint, wrapped
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, paint, wrapped
 from webhook.core.api.selector_text import requirement_in_words
 from webhook.core.explain.cause_text import (
     cause_summary,
@@ -46,28 +46,28 @@ _COUNT = 7  # columns of the number of nodes
 
 def render(answer: AnsweredQuestion) -> Iterator[str]:
     """Render the page, piece by piece."""
-    paint, question, explanation = Paint(), answer.question, answer.explanation
-    yield from _refused(question.refused, paint, exists=question.exists)
+    question, explanation = answer.question, answer.explanation
+    yield from _refused(question.refused, exists=question.exists)
     if question.settled:
         yield f"{paint(question.title, BOLD)}: {question.settled}\n"
         return
     if question.bound:
         yield f"{paint(question.title, BOLD)}: bound to {one_line(question.pod.pod_spec.node_name or '', _NAME)}\n"
         return
-    yield from _headline(answer, paint)
+    yield from _headline(answer)
     for note in (*question.notes, *([PREEMPTION] if _may_preempt(explanation) else [])):
-        yield from wrapped(f"note: {note}", paint, YELLOW)
+        yield from wrapped(f"note: {note}", YELLOW)
     for balance, cause in zip_longest(explanation.balances, answer.causes):
         yield "\n"
-        yield from _constraint(balance, explanation, question, paint, cause)
+        yield from _constraint(balance, explanation, question, cause)
     yield "\n"
-    yield from _nodes(explanation, paint)
-    fixes = [*_fixes(answer, paint)] if explanation.cause is not None else []
+    yield from _nodes(explanation)
+    fixes = [*_fixes(answer)] if explanation.cause is not None else []
     yield "".join(["\n"] * bool(fixes) + fixes) + "\n"
-    yield from wrapped(f"not evaluated: {'; '.join(answer.not_evaluated)}", paint, DIM)
+    yield from wrapped(f"not evaluated: {'; '.join(answer.not_evaluated)}", DIM)
 
 
-def _refused(refusals: Sequence[Refused], paint: Paint, *, exists: bool) -> Iterator[str]:
+def _refused(refusals: Sequence[Refused], *, exists: bool) -> Iterator[str]:
     """Yield kube-apiserver's errors. If the pod ``exists``, they are about the next pods of its workload."""
     for refusal in refusals:
         text = f"{refusal.title}: {one_line(refusal.message, _REFUSAL)}"
@@ -89,7 +89,7 @@ def _may_preempt(explanation: Explanation) -> bool:
     return explanation.cause is not None and may_preempt(explanation.problem.pod) and Code.UNSCHEDULABLE in codes
 
 
-def _headline(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
+def _headline(answer: AnsweredQuestion) -> Iterator[str]:
     explanation, title = answer.explanation, paint(answer.question.title, BOLD)
     if explanation.cause is None:
         feasible, nodes = explanation.verdict.feasible.bit_count(), plural(len(explanation.verdict.nodes), "node")
@@ -101,11 +101,11 @@ def _headline(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
         yield one_line(explanation.verdict.sentence, _SENTENCE) + "\n"
     yield paint(cause_summary(explanation), RED) + "\n"
     if line := obstacle_text(explanation):
-        yield from wrapped(line, paint)
+        yield from wrapped(line)
 
 
 def _constraint(
-    balance: Balance, explanation: Explanation, question: PodToExplain, paint: Paint, cause: PastScaleIn | None
+    balance: Balance, explanation: Explanation, question: PodToExplain, cause: PastScaleIn | None
 ) -> Iterator[str]:
     parsed = balance.domains.constraint
     kind = "DoNotSchedule" if balance.hard else "ScheduleAnyway"
@@ -118,9 +118,9 @@ def _constraint(
     counted = ", ".join(dict.fromkeys(map(requirement_in_words, parsed.selector.requirements)))
     yield f"  counts {one_line(counted, 70) or ('nothing: no selector' if parsed.selector.nothing else 'every pod')}\n"
     if others := counted_pods_text(balance):
-        yield from wrapped(f"  {others}", paint, YELLOW)
+        yield from wrapped(f"  {others}", YELLOW)
     if cause is not None:
-        yield from wrapped(f"  above maxSkew: {cause.text}", paint, YELLOW)
+        yield from wrapped(f"  above maxSkew: {cause.text}", YELLOW)
     counts = balance.domains.counts
     if not counts:
         missing = not balance.domains.column.present
@@ -128,7 +128,7 @@ def _constraint(
         yield f"  no node has the key {key}{meant_key_text(balance)}\n" if missing else "  no node is eligible\n"
         return
     yield from _limit(balance, len(counts))
-    yield from _domains(balance, explanation, paint)
+    yield from _domains(balance, explanation)
 
 
 def _limit(balance: Balance, number: int) -> Iterator[str]:
@@ -153,7 +153,7 @@ def _limit(balance: Balance, number: int) -> Iterator[str]:
         yield f"  only an empty domain admits it: {formula}\n"
 
 
-def _domains(balance: Balance, explanation: Explanation, paint: Paint) -> Iterator[str]:
+def _domains(balance: Balance, explanation: Explanation) -> Iterator[str]:
     """Yield a table with a line for each domain, fewest pods first. In a long table, equal domains share a line."""
     counts = balance.domains.counts
     lowest = set(balance.lowest)
@@ -168,10 +168,7 @@ def _domains(balance: Balance, explanation: Explanation, paint: Paint) -> Iterat
         is_minimum = low and not (balance.domains.too_few and pods)  # with too few domains, the minimum is 0
         mark = "minimum" if is_minimum else "too many" if _exceeds(balance, pods) else ""
         color = (YELLOW,) if low and not balance.domains.too_few else ()
-        yield (
-            f"  {name:{width}}  {pods:4,}  {paint(f'{mark:8}', *color) if color else f'{mark:8}'}  {why}".rstrip()
-            + "\n"
-        )
+        yield (f"  {name:{width}}  {pods:4,}  {paint(f'{mark:8}', *color)}  {why}".rstrip() + "\n")
     if len(lines) > _MAX_TABLE_LINES:
         yield f"  and {plural(len(lines) - _MAX_TABLE_LINES, 'more line')}\n"
 
@@ -198,7 +195,7 @@ def _why(balance: Balance, value: str, explanation: Explanation) -> str:
     return ", ".join([f"{admitting:,} {agree(admitting, 'admit')} it"] * bool(admitting) + parts)
 
 
-def _nodes(explanation: Explanation, paint: Paint) -> Iterator[str]:
+def _nodes(explanation: Explanation) -> Iterator[str]:
     """Yield the nodes by the first failing filter, with their names and all obstacles."""
     verdict = explanation.verdict
     groups: list[tuple[Status | None, int]] = [(None, verdict.feasible)] if verdict.feasible else []
@@ -252,7 +249,7 @@ def _names(explanation: Explanation, members: int) -> str:
     return ", ".join(shown) + (f" and {total - len(shown):,} more" if total > len(shown) else "")
 
 
-def _fixes(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
+def _fixes(answer: AnsweredQuestion) -> Iterator[str]:
     """Yield the lines about fixes of the pod, and about changes of the cluster.
 
     After the fixes, the command for the first fix follows, or the object to edit.
@@ -272,15 +269,15 @@ def _fixes(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
         for text, nodes, all_pods in lines:
             yield f"  {text:{width}}  {plural(nodes, 'node')}\n"
             yield f"    {all_pods}\n" * bool(all_pods)
-    yield from _edit(answer, paint)
+    yield from _edit(answer)
     others = [relief_text(relief, explanation) for relief in explanation.reliefs if relief.what != "toleration"]
     if others:
         yield f"{'or change' if lines else 'change'} the cluster:\n"
         for text in others:
-            yield from wrapped(text, paint, indent="  ")
+            yield from wrapped(text, indent="  ")
 
 
-def _edit(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
+def _edit(answer: AnsweredQuestion) -> Iterator[str]:
     """Yield the command for the first fix, or the object to edit."""
     target, fixes = answer.question.target, answer.explanation.fixes
     if target is None or not fixes:
@@ -289,6 +286,6 @@ def _edit(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     fix = "the first fix" if len(fixes) > 1 else "the fix"
     if command is not None:
         yield f"to apply {fix} to {paint(one_line(target.title), BOLD)}:\n  {one_line(command, _SENTENCE)}\n"
-        yield from wrapped(target.note, paint, indent="  ") if target.note else ()
+        yield from wrapped(target.note, indent="  ") if target.note else ()
     else:
-        yield from wrapped(f"apply {fix} to {target.title}: {target.note}", paint)
+        yield from wrapped(f"apply {fix} to {target.title}: {target.note}")

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from webhook.answers.audited import CAUSES
 from webhook.answers.explained import AnsweredQuestion
-from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, paint
 from webhook.core.api.types import Pod
 from webhook.core.context import Context, problem_of
 from webhook.core.explain.cause_text import cause_summary, obstacle_text
@@ -69,7 +69,6 @@ def render(groups: Sequence[PendingGroup], index: ClusterIndex, namespace: str, 
     ``namespace`` is for the headline, and empty for all namespaces. The printed command has the ``options`` that select
     the cluster, such as `` --context prod``.
     """
-    paint = Paint()
     total = sum(len(waiting.pods) for waiting in groups)
     if not total:
         yield paint(f"no pod is Pending in {namespace or 'any namespace'}", GREEN) + "\n"
@@ -81,7 +80,7 @@ def render(groups: Sequence[PendingGroup], index: ClusterIndex, namespace: str, 
     yield f"{paint(plural(total, 'Pending pod'), BOLD)} in {namespace or 'all namespaces'}: {causes}\n"
     for waiting in groups[:_MAX_GROUPS]:
         yield "\n"
-        yield from _block(waiting, index, paint)
+        yield from _block(waiting, index)
     if len(groups) > _MAX_GROUPS:
         rest = sum(len(waiting.pods) for waiting in groups[_MAX_GROUPS:])
         yield f"\nand {plural(rest, 'pod')} in {plural(len(groups) - _MAX_GROUPS, 'more group')} (-o json lists all)\n"
@@ -90,7 +89,7 @@ def render(groups: Sequence[PendingGroup], index: ClusterIndex, namespace: str, 
     yield "\n" + paint(f"details of a pod: {command}", DIM) + "\n"
 
 
-def _block(waiting: PendingGroup, index: ClusterIndex, paint: Paint) -> Iterator[str]:
+def _block(waiting: PendingGroup, index: ClusterIndex) -> Iterator[str]:
     explanation, oldest = waiting.answer.explanation, waiting.pods[0]
     cause = paint(CAUSES[waiting.kind], _COLORS.get(waiting.kind, GREEN), BOLD)
     yield f"{plural(len(waiting.pods), 'pod')} {cause}: {_owners(waiting, index)}\n"

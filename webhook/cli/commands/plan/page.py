@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from webhook.answers.planned import PlanAnswer
 from webhook.cli.commands.plan.manifests import PlannedGroup, spec_of
-from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, paint, wrapped
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.groups.derive import domain_noun, in_a_domain
 from webhook.core.groups.group import Group, ZonePins
@@ -29,10 +29,10 @@ _MIN_SHARE = 0.01  # smaller shares are printed as "less than 1%"
 
 def render(target: PlannedGroup) -> Iterator[str]:
     """Render the page, piece by piece."""
-    paint, answer = Paint(), target.answer
-    yield from _group(target, paint)
+    answer = target.answer
+    yield from _group(target)
     yield "\n"
-    yield from _present_fields(answer, paint)
+    yield from _present_fields(answer)
     yield "\n"
     plan = answer.derived.plan
     if plan is None:
@@ -40,16 +40,16 @@ def render(target: PlannedGroup) -> Iterator[str]:
         for reason in answer.derived.reasons:
             yield from wrapped(reason, indent="  ")
     else:
-        yield from _plan(answer, plan, paint)
+        yield from _plan(answer, plan)
     if answer.derived.nearest:
         yield "the smallest changes that fit in every order:\n"
         for change in answer.derived.nearest:
             yield from wrapped(change, indent="  ")
     if plan is not None:
-        yield from _fields(target, plan, paint)
+        yield from _fields(target, plan)
 
 
-def _group(target: PlannedGroup, paint: Paint) -> Iterator[str]:
+def _group(target: PlannedGroup) -> Iterator[str]:
     answer = target.answer
     group, capacity = answer.group, answer.derived.capacity
     apart = f" that share no {together(map(domain_noun, group.never_share))}" if group.never_share else ""
@@ -77,7 +77,7 @@ def _group(target: PlannedGroup, paint: Paint) -> Iterator[str]:
         yield from wrapped(f"note: {note}", indent="  ")
 
 
-def _present_fields(answer: PlanAnswer, paint: Paint) -> Iterator[str]:
+def _present_fields(answer: PlanAnswer) -> Iterator[str]:
     """Yield the lines on the pods' placement without the plan.
 
     The simulation uses the templates' own constraints. Without own constraints, each cap becomes the maxSkew of a
@@ -89,25 +89,25 @@ def _present_fields(answer: PlanAnswer, paint: Paint) -> Iterator[str]:
         return
     hard = [constraint for constraint in answer.naive.constraints if constraint.hard]
     values = together(f"{domain_noun(constraint.topology_key or '')} {constraint.max_skew}" for constraint in hard)
-    yield from wrapped(f"{title} ({values})", paint, BOLD)
+    yield from wrapped(f"{title} ({values})", BOLD)
     if outlook.gets_stuck:
         is_exact = outlook.stuck is not None and not outlook.sampled
         odds = f" in {_share(outlook.stuck)} of the orders" if is_exact and outlook.stuck is not None else ""
         odds = odds or " in every tried order" * (outlook.stuck == 1)
-        yield from wrapped(f"can get stuck{odds}, for example:", paint, RED, indent="  ")
+        yield from wrapped(f"can get stuck{odds}, for example:", RED, indent="  ")
         yield from _steps(answer, answer.named(outlook.witness))
         yield from wrapped(f"then no node admits {together(_unplaced(answer, outlook.witness))}", indent="    ")
     for key, pods in answer.broken.items():
         worst, most = outlook.worst[key], answer.group.most(key)
         where = f"{domain_noun(key)} {one_line(worst.domain, _NAME)}"
         text = f"can place {pods} pods in {where}, above its cap of {most}, for example:"
-        yield from wrapped(text, paint, RED, indent="  ")
+        yield from wrapped(text, RED, indent="  ")
         yield from _steps(answer, answer.named(worst.steps))
     if not outlook.gets_stuck and not answer.broken:
         text = "every order places all pods and keeps the caps"
         if not outlook.exact:
             text = "no stuck pod or broken cap in hundreds of orders"
-        yield from wrapped(text, paint, GREEN, indent="  ")
+        yield from wrapped(text, GREEN, indent="  ")
 
 
 def _share(share: float) -> str:
@@ -154,7 +154,7 @@ _PROOFS = {
 }
 
 
-def _plan(answer: PlanAnswer, plan: GroupPlan, paint: Paint) -> Iterator[str]:
+def _plan(answer: PlanAnswer, plan: GroupPlan) -> Iterator[str]:
     """Yield the lines about a plan: its method for each cap, its verdict and its proof."""
     group = answer.group
     yield paint("the plan", BOLD) + "\n"
@@ -162,7 +162,7 @@ def _plan(answer: PlanAnswer, plan: GroupPlan, paint: Paint) -> Iterator[str]:
         yield from wrapped(f"{domain_noun(key)}: {_method(group, plan, key, keeping)}", indent="  ")
     stuck = plan.outlook.stuck if plan.outlook is not None and plan.outlook.gets_stuck else None
     verdict = PlacementVerdict.STUCK if stuck and plan.verdict is PlacementVerdict.UNKNOWN else plan.verdict
-    yield from wrapped(_VERDICTS[verdict], paint, _COLORS.get(verdict, YELLOW), indent="  ")
+    yield from wrapped(_VERDICTS[verdict], _COLORS.get(verdict, YELLOW), indent="  ")
     yield from wrapped(_proof(answer, plan), indent="  ")
     if stuck and verdict is PlacementVerdict.STUCK:
         yield from wrapped(f"{_share(stuck)} of the tried orders get stuck", indent="  ")
@@ -227,7 +227,7 @@ def _picture(group: Group, plan: GroupPlan, loads: ZonePins) -> Iterator[str]:
     yield f"{row('pods', {zone: str(loads.of_zones[zone]) for zone in zones})}{allowed}\n"
 
 
-def _fields(target: PlannedGroup, plan: GroupPlan, paint: Paint) -> Iterator[str]:
+def _fields(target: PlannedGroup, plan: GroupPlan) -> Iterator[str]:
     """Yield the planned pod template fields of the first shard, and a usage hint.
 
     The hint names the ``-o`` option to print the commands or objects for all shards.
@@ -244,4 +244,4 @@ def _fields(target: PlannedGroup, plan: GroupPlan, paint: Paint) -> Iterator[str
         if target.written
         else "-o manifest prints the SpreadGroup and a StatefulSet for each shard, to fill in and apply"
     )
-    yield from wrapped(usage, paint, DIM)
+    yield from wrapped(usage, DIM)

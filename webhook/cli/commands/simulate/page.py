@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from webhook.answers.simulated import doubt, not_evaluated, placed_pods_text, verdict_text
 from webhook.cli.commands.simulate.scale_in_page import scale_in_section
-from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, paint, wrapped
 from webhook.core.explain.cause_text import cause_summary, obstacle_text
 from webhook.core.explain.explanation import Balance, Explanation
 from webhook.core.placement.placement_verdict import PlacementVerdict
@@ -41,29 +41,29 @@ _COLORS = {
 
 def render(answer: SimulationAnswer) -> Iterator[str]:
     """Yield the text of a simulation's result page, piece by piece."""
-    paint, joint = Paint(), answer.joint
+    joint = answer.joint
     if answer.event:
         yield paint(f"if {one_line(answer.event, 200)}:", BOLD) + "\n"
-    yield from wrapped(verdict_text(joint), paint, _COLORS[joint.whole.verdict])
+    yield from wrapped(verdict_text(joint), _COLORS[joint.whole.verdict])
     for line in (doubt(joint), _odds(joint), _likely(answer), _scaled(answer)):
         if line:
-            yield from wrapped(line, paint)
+            yield from wrapped(line)
     for note in answer.notes:
-        yield from wrapped(f"note: {note}", paint, YELLOW)
+        yield from wrapped(f"note: {note}", YELLOW)
     for scale_in in answer.scale_ins:
-        yield from scale_in_section(scale_in, paint)
+        yield from scale_in_section(scale_in)
     if len(joint.workloads) > 1:
-        yield from _workloads(answer, paint)
+        yield from _workloads(answer)
     for end, changes in answer.ends if len(answer.ends) == 1 and not joint.alone else ():
         yield from ["\n"] * (len(joint.workloads) > 1 and bool(end.waiting))
-        yield from _ending(end, changes, answer, paint)
+        yield from _ending(end, changes, answer)
     for line in _room(answer):
         yield "\n"
-        yield from wrapped(f"or {line}", paint, GREEN)
+        yield from wrapped(f"or {line}", GREEN)
     lines = not_evaluated(answer)
     if lines:
         yield "\n"
-        yield from wrapped(f"not evaluated: {'; '.join(lines)}", paint, DIM)
+        yield from wrapped(f"not evaluated: {'; '.join(lines)}", DIM)
 
 
 def _room(answer: SimulationAnswer) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _room(answer: SimulationAnswer) -> Iterator[str]:
         yield f"preempt {plural(answer.preempts, 'pod')} of lower priority (the scheduler does this itself)"
 
 
-def _workloads(answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
+def _workloads(answer: SimulationAnswer) -> Iterator[str]:
     """Yield each workload that may not fit, with its obstacle and first fix."""
     joint = answer.joint
     ends = {end.workload.title: (end, changes) for end, changes in answer.ends}
@@ -94,12 +94,10 @@ def _workloads(answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
         has_details = end is not None and (bool(joint.alone) or len(ends) > 1)
         yield from ["\n"] * has_details
         indent = "" if has_details else "  "
-        yield from wrapped(
-            f"{workload.title} {placed_pods_text(placed)}", paint, _COLORS[placed.verdict], indent=indent
-        )
+        yield from wrapped(f"{workload.title} {placed_pods_text(placed)}", _COLORS[placed.verdict], indent=indent)
         if end is not None and has_details:
-            yield from (f"  {line}" for line in _obstacle(end, paint, grown=answer.grown))
-            yield from wrapped(f"fix: {changes[0].text}", paint, indent="  ") if changes else ()
+            yield from (f"  {line}" for line in _obstacle(end, grown=answer.grown))
+            yield from wrapped(f"fix: {changes[0].text}", indent="  ") if changes else ()
     if len(bad) > _MAX_WORKLOADS:
         yield f"\nand {plural(len(bad) - _MAX_WORKLOADS, 'more workload')} (-o json lists all)\n"
     if bad and len(bad) < len(joint.workloads):
@@ -108,17 +106,17 @@ def _workloads(answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
         yield f"\nthe other {others}{' alone' * bool(joint.alone)}\n"
 
 
-def _ending(end: Ending, changes: Sequence[SuggestedChange], answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
+def _ending(end: Ending, changes: Sequence[SuggestedChange], answer: SimulationAnswer) -> Iterator[str]:
     """Yield the lines about a final placement: the obstacle, the moves, the domains and the fixes."""
-    yield from _obstacle(end, paint, grown=answer.grown)
-    yield from _moves(end, answer.joint, paint)
+    yield from _obstacle(end, grown=answer.grown)
+    yield from _moves(end, answer.joint)
     for balance in end.after.balances:
         yield "\n"
-        yield from _picture(balance, end, paint)
-    yield from _fixes(changes, end.workload, paint)
+        yield from _picture(balance, end)
+    yield from _fixes(changes, end.workload)
 
 
-def _obstacle(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
+def _obstacle(end: Ending, *, grown: bool) -> Iterator[str]:
     """Yield lines about the reason why the first pending pod does not fit.
 
     The line says ``cause today`` if the cluster can add nodes until all pods fit (``grown``).
@@ -128,16 +126,16 @@ def _obstacle(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
     after = end.after
     if after.cause is None:
         nodes = listed([one_line(node, _NAME) for node in end.pinned], 3) or "no node"
-        yield from wrapped(f"{end.waiting} waits: only {nodes} can use its volumes", paint)
+        yield from wrapped(f"{end.waiting} waits: only {nodes} can use its volumes")
         return
     summary = cause_summary(after)
     cause = summary.replace("cause: ", "cause today: ", 1) if grown else summary
-    yield from wrapped(f"{end.waiting} waits, {cause}", paint, RED)
+    yield from wrapped(f"{end.waiting} waits, {cause}", RED)
     if line := obstacle_text(after):
-        yield from wrapped(line, paint)
+        yield from wrapped(line)
 
 
-def _moves(end: Ending, joint: JointVerdict, paint: Paint) -> Iterator[str]:
+def _moves(end: Ending, joint: JointVerdict) -> Iterator[str]:
     """Yield lines with one placement order that leads to this result. Nothing if every order places all pods."""
     moves = end.moves
     if joint.whole.verdict is PlacementVerdict.FITS or not moves or not end.waiting:
@@ -169,7 +167,7 @@ def _move(move: PodMove, width: int, after: Explanation) -> str:
     return f"{one_line(move.pod, _NAME):{width}}  {'deleted on' if move.gone else '->'} {where}{suffix}"
 
 
-def _picture(balance: Balance, end: Ending, paint: Paint) -> Iterator[str]:
+def _picture(balance: Balance, end: Ending) -> Iterator[str]:
     """Yield a table of a constraint's domains, with their pods before and after the simulation."""
     before = next((earlier for earlier in end.before.balances if earlier.index == balance.index), balance)
     counts, old = balance.domains.counts, before.domains.counts
@@ -203,17 +201,15 @@ def _row(value: str, before: int | None, after: int | None, width: int, scale: i
     return f"{one_line(value, _NAME):{width}} {numbers}  {'#' * old}{'+' * (new - old)}"
 
 
-def _fixes(changes: Sequence[SuggestedChange], workload: SimulatedWorkload, paint: Paint) -> Iterator[str]:
+def _fixes(changes: Sequence[SuggestedChange], workload: SimulatedWorkload) -> Iterator[str]:
     if not changes:
         return
     fit = "all its pods fit in every order" if workload.wanted > 1 else "it fits"
     yield "\n"
-    yield from wrapped(
-        f"fixes for {one_line(workload.title, 80)}, smallest first; with each of them, {fit}:", paint, GREEN
-    )
+    yield from wrapped(f"fixes for {one_line(workload.title, 80)}, smallest first; with each of them, {fit}:", GREEN)
     for change in changes:
         harms = f" (then {' and '.join(change.harms)})" if change.harms else ""
-        yield from wrapped(f"{change.text}{harms}", paint, indent="  ")
+        yield from wrapped(f"{change.text}{harms}", indent="  ")
 
 
 def _odds(joint: JointVerdict) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, paint, wrapped
 from webhook.core.api.well_known import SCALE_IN_ANNOTATION
 from webhook.core.explain.explanation import Balance
 from webhook.core.pods_to_remove.scale_in import Distribution, ScaleIn
@@ -17,33 +17,33 @@ _HELP = (
 )
 
 
-def scale_in_section(scale_in: WorkloadScaleIn, paint: Paint) -> Iterator[str]:
+def scale_in_section(scale_in: WorkloadScaleIn) -> Iterator[str]:
     """Yield the distributions of each constraint: today's, then those after the scale-in."""
     if scale_in.unknown:
         return
     yield "\n"
     title = f"scale-in of {one_line(scale_in.title, 80)} from {scale_in.pods:,} to {plural(scale_in.replicas, 'pod')}"
-    yield from wrapped(title, paint, BOLD)
+    yield from wrapped(title, BOLD)
     if not scale_in.constraints:
         yield "  its pods have no spread constraints\n"
     for balance, bounds in scale_in.constraints:
-        yield from _constraint(balance, bounds, scale_in, paint)
+        yield from _constraint(balance, bounds, scale_in)
     if scale_in.guardable and any(_can_exceed(balance, bounds) for balance, bounds in scale_in.constraints):
-        yield from wrapped(_HELP, paint, GREEN)
+        yield from wrapped(_HELP, GREEN)
 
 
-def _constraint(balance: Balance, bounds: ScaleIn, scale_in: WorkloadScaleIn, paint: Paint) -> Iterator[str]:
+def _constraint(balance: Balance, bounds: ScaleIn, scale_in: WorkloadScaleIn) -> Iterator[str]:
     most = balance.domains.constraint.max_skew
     yield paint(f"{balance.name}  {balance.written.when_unsatisfiable}, maxSkew {most}", DIM) + "\n"
     color = RED if _can_exceed(balance, bounds) else YELLOW if bounds.emptied else GREEN
     for name, distribution in (("today", bounds.today), ("best", bounds.best), ("likely", bounds.likely)):
-        yield from wrapped(f"{name:6}  {_text(distribution)}", paint, indent="  ")
-    yield from wrapped(f"{'worst':6}  {_text(bounds.worst)}", paint, color, indent="  ")
+        yield from wrapped(f"{name:6}  {_text(distribution)}", indent="  ")
+    yield from wrapped(f"{'worst':6}  {_text(bounds.worst)}", color, indent="  ")
     if bounds.stop is not None and scale_in.pods - scale_in.replicas > 1:
         at = f"at most, with {plural(bounds.stop.replicas, 'pod')}, if the scale-in can stop anywhere"
-        yield from wrapped(f"{'range':6}  skew {bounds.stop.skew:,}  {at}", paint, color, indent="  ")
+        yield from wrapped(f"{'range':6}  skew {bounds.stop.skew:,}  {at}", color, indent="  ")
     for line in _consequences(bounds, most, scale_in.pods - scale_in.replicas):
-        yield from wrapped(line, paint, indent="  ")
+        yield from wrapped(line, indent="  ")
 
 
 def _can_exceed(balance: Balance, bounds: ScaleIn) -> bool:

@@ -17,7 +17,7 @@ from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import ClusterSelection
 from webhook.cli.options import current_cluster_options, frame_options, output_option
 from webhook.cli.output.long_runs import collect_rarely
-from webhook.cli.output.page import BOLD, GREEN, RED, YELLOW, Paint, table_lines
+from webhook.cli.output.page import BOLD, GREEN, RED, YELLOW, paint, table_lines
 from webhook.cli.output.terminal import Json, print_results, print_values
 from webhook.cli.scale_in_events import ScaleInEvents
 from webhook.cli.target import NamedObject, parse_object
@@ -159,7 +159,6 @@ def _is_broken(workload: _WorkloadSkew) -> bool:
 
 def _render(skews: Sequence[_WorkloadSkew], where: str) -> Iterator[str]:
     """Yield the lines of the skew table and its summary. ``where`` is a namespace, or empty for all namespaces."""
-    paint = Paint()
     if not skews:
         yield paint(f"no workload with running pods in {where or 'any namespace'}", GREEN) + "\n"
         return

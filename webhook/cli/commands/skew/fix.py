@@ -14,7 +14,7 @@ from webhook.answers.scanned import NamedWorkload
 from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.commands.skew.workloads import ScannedCluster
 from webhook.cli.live_cluster import reading
-from webhook.cli.output.page import BOLD, GREEN, YELLOW, Paint, table_lines
+from webhook.cli.output.page import BOLD, GREEN, YELLOW, paint, table_lines
 from webhook.cli.output.terminal import print_message
 from webhook.cluster.listing import list_objects
 from webhook.cluster.live import undecodable_line
@@ -126,12 +126,11 @@ def _commands(repair: Repair, options: str, step: Eviction) -> tuple[str, ...]:
 
 def page(repairs: Sequence[Repair], where: str, options: str) -> Iterator[str]:
     """Yield the lines of the page. ``where`` is a namespace, or empty for all namespaces."""
-    paint = Paint()
     planned = [(repair, repair.plan) for repair in repairs if repair.plan is not None]
     soft = sum(len(repair.soft) for repair in repairs)
     if not planned:
         yield paint(f"no hard constraint above maxSkew in {where or 'any namespace'}", GREEN) + "\n"
-    yield from _workloads(planned, options, paint)
+    yield from _workloads(planned, options)
     if soft:
         above = f"{plural(soft, 'soft constraint')} {agree(soft, 'are')} above maxSkew"
         yield "\n" * bool(planned)
@@ -141,7 +140,7 @@ def page(repairs: Sequence[Repair], where: str, options: str) -> Iterator[str]:
         )
 
 
-def _workloads(planned: Sequence[tuple[Repair, RepairPlan]], options: str, paint: Paint) -> Iterator[str]:
+def _workloads(planned: Sequence[tuple[Repair, RepairPlan]], options: str) -> Iterator[str]:
     for number, (repair, plan) in enumerate(planned):
         yield "\n" * bool(number)
         title = one_line(object_title(repair.named.kind, repair.named.namespace, repair.named.name), _NAME)
