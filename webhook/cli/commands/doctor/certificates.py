@@ -59,10 +59,7 @@ def _signing(facts: InstallationFacts) -> Read[bytes]:
     if isinstance(facts.tls, Mapping):
         return _value(facts.tls, "tls.crt") or Unread("the Secret has no tls.crt")
     if isinstance(facts.authority, Mapping):
-        held = read_secret_data(
-            {key: _decoded(value) for key, value in at(facts.authority, "data", default={}).items()}
-        )
-        return Unread("the Secret contains no CA yet") if held is None else held.signing.certificate
+        return _signing_authority(facts.authority) or Unread("the Secret contains no CA yet")
     unread = next((secret for secret in (facts.tls, facts.authority) if isinstance(secret, Unread)), None)
     gone = facts.tls_name or facts.authority_name
     return unread or Unread(f"Secret {gone} does not exist" if gone else "the Deployment names no Secret")
@@ -104,14 +101,20 @@ def _authority(facts: InstallationFacts) -> Diagnosis:
         return unknown("CA", where, facts.authority, "whether the CA was replaced in time")
     if facts.authority is None:
         return problem("CA", where, "does not exist", lost, helm_upgrade(facts))
-    held = read_secret_data({key: _decoded(value) for key, value in at(facts.authority, "data", default={}).items()})
-    if held is None:
+    signing = _signing_authority(facts.authority)
+    if not signing:
         logs = f"kubectl -n {facts.namespace} logs deployment/{facts.service_name} --tail=20"
         return problem("CA", where, "contains no CA yet; the first webhook pod creates it", lost, logs)
-    if fault := _time_fault(held.signing.certificate, facts.now):
+    if fault := _time_fault(signing, facts.now):
         restart = f"kubectl -n {facts.namespace} rollout restart deployment -l {APP_COMPONENT}=controller"
         return problem("CA", where, f"{fault}, and the controller has not replaced it", _untrusted(facts), restart)
-    return ok("CA", where, f"is valid until {_moment(certificate_of(held.signing.certificate).not_valid_after_utc)}")
+    return ok("CA", where, f"is valid until {_moment(certificate_of(signing).not_valid_after_utc)}")
+
+
+def _signing_authority(secret: Object) -> bytes:
+    """The certificate of the signing CA in evenspread's own Secret. Empty if it contains none."""
+    held = read_secret_data({key: _decoded(value) for key, value in at(secret, "data", default={}).items()})
+    return b"" if held is None else held.signing.certificate
 
 
 def _secret(facts: InstallationFacts) -> Diagnosis:

@@ -25,35 +25,19 @@ class _NeededVerbs(NamedTuple):
     verbs: tuple[str, ...]
 
 
-class _Role(NamedTuple):
-    """A Deployment with the required permissions of its service account.
-
-    Attributes:
-        deployment: The Deployment.
-        needs: The required permissions: API group, resource and verbs.
-        stopped: The consequence of a missing permission on a required resource.
-        degraded: The consequence of a missing permission on any other resource.
-    """
-
-    deployment: Object
-    needs: Sequence[_NeededVerbs]
-    stopped: str
-    degraded: str
-
-
 def permissions(facts: InstallationFacts) -> Iterator[Diagnosis]:
     """Yield a line for each Deployment, with the missing permissions of its account."""
     if isinstance(facts.deployment, Mapping):
         needs = [_need(resource, _READ) for resource in _watched(facts)]
         degraded = "Rules that depend on these objects are not evaluated"
-        yield _judged(facts, _Role(facts.deployment, needs, "The pods do not become ready", degraded))
+        yield _judged(facts, facts.deployment, needs, stopped="The pods do not become ready", degraded=degraded)
     if isinstance(facts.controller, Unread):
         where = f"Deployments in namespace {facts.namespace}"
         yield unknown("permissions", where, facts.controller, "whether the controller may scan and report")
     elif facts.controller is not None and "--scan" in arguments(facts.controller):
         needs = [*_scan_needs(facts, facts.controller)]
         degraded = "Scans skip unreadable objects, and reports or events are not written"
-        yield _judged(facts, _Role(facts.controller, needs, "No scan starts", degraded))
+        yield _judged(facts, facts.controller, needs, stopped="No scan starts", degraded=degraded)
 
 
 def _watched(facts: InstallationFacts) -> list[Resource]:
@@ -79,8 +63,14 @@ def _scan_needs(facts: InstallationFacts, controller: Object) -> Iterator[_Neede
         yield _NeededVerbs("events.k8s.io", "events", ("create", "patch"))
 
 
-def _judged(facts: InstallationFacts, role: _Role) -> Diagnosis:
-    account = at(role.deployment, "spec", "template", "spec", "serviceAccountName", default="default")
+def _judged(
+    facts: InstallationFacts, deployment: Object, needs: Sequence[_NeededVerbs], *, stopped: str, degraded: str
+) -> Diagnosis:
+    """Judge the permissions of a Deployment's service account.
+
+    ``stopped`` is the consequence if a required resource is missing, ``degraded`` if any other is.
+    """
+    account = at(deployment, "spec", "template", "spec", "serviceAccountName", default="default")
     where = f"ServiceAccount {facts.namespace}/{account}"
     user = f"system:serviceaccount:{facts.namespace}:{account}"
     for unread in (facts.roles, facts.bindings):
@@ -89,14 +79,14 @@ def _judged(facts: InstallationFacts, role: _Role) -> Diagnosis:
             return unknown("permissions", where, unread, "whether it may read the cluster", ask)
     rules = _rules(facts, account, user)
     missing: dict[tuple[str, ...], list[str]] = {}
-    for need in role.needs:
+    for need in needs:
         if not all(any(_allows(rule, need, verb) for rule in rules) for verb in need.verbs):
             missing.setdefault(need.verbs, []).append(need.resource)
     if not missing:
         return ok("permissions", where, "has all required permissions")
     rights = "; ".join(f"{together(verbs)} {together(names)}" for verbs, names in missing.items())
     required = {resource.name for resource in _watched(facts) if resource.required}
-    why = role.degraded if required.isdisjoint(missing.get(_READ, ())) else role.stopped
+    why = degraded if required.isdisjoint(missing.get(_READ, ())) else stopped
     fix = helm_upgrade(facts, "--set rbac.create=true", "--force-conflicts")
     return problem("permissions", where, f"may not {rights}", why, fix)
 

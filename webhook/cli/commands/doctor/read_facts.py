@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 from msgspec.structs import replace
 
 from webhook.cli.commands.doctor.api_fields import Object, arguments, at, is_ready, name_of, option, port
-from webhook.cli.commands.doctor.dry_run import DryRunRequest
+from webhook.cli.commands.doctor.dry_run import sent_dry_run
 from webhook.cli.commands.doctor.facts import InstallationFacts, Read, Replica, Unread, items
 from webhook.cluster.connection import ApiResponse, ApiServer
 from webhook.cluster.errors import ClusterError, status_text
@@ -153,7 +153,7 @@ class _FactReader:
         pods = service if isinstance(service, Unread) else self._pods(core, selector)
         controller_pods = self._pods(core, at(controller, "spec", "selector", "matchLabels", default={}))
         tls_name, authority_name = _tls_secret(facts.deployment), option(facts.deployment, "ca-secret")
-        tls = self._secret(f"{namespace}/{tls_name}" if tls_name else "")
+        tls = self._named("api/v1", "secrets", f"{namespace}/{tls_name}")
         read = replace(
             facts,
             controller=controller,
@@ -164,7 +164,7 @@ class _FactReader:
             ),
             pods=pods,
             controller_pods=controller_pods,
-            lease=self._lease(option(controller, "lease")),
+            lease=self._named("apis/coordination.k8s.io/v1", "leases", option(controller, "lease")),
             budgets=self._list(f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"),
             network_policies=self._list(f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"),
             roles=self._list(f"{_RBAC}/clusterroles"),
@@ -172,7 +172,7 @@ class _FactReader:
             tls_name=tls_name,
             tls=tls,
             authority_name=authority_name,
-            authority=self._secret(authority_name),
+            authority=self._named("api/v1", "secrets", authority_name),
             certificate=self._certificate(namespace, tls),
             config_map=config_map,
             policy=policy,
@@ -185,7 +185,7 @@ class _FactReader:
 
     def _with_dry_run(self, facts: InstallationFacts, core: str) -> InstallationFacts:
         """Return the facts with the result of a dry-run request, and whether the webhook counted this request."""
-        dry_run = DryRunRequest(self._server, facts).send(self._get)
+        dry_run = sent_dry_run(self._server, facts, self._get)
         unwarned = dry_run.status and not dry_run.warned and dry_run.status < HTTPStatus.BAD_REQUEST
         before = [replica.dry_runs for replica in facts.replicas]
         if unwarned and before and None not in before and len(before) == len(items(facts.pods)):
@@ -215,13 +215,10 @@ class _FactReader:
         selector = ",".join(f"{key}={value}" for key, value in labels.items())
         return self._list(f"{core}/pods", labelSelector=selector) if labels else ()
 
-    def _lease(self, title: str) -> Read[Object | None]:
+    def _named(self, api: str, resource: str, title: str) -> Read[Object | None]:
+        """The object ``NAMESPACE/NAME``. None if it is absent or the name is empty."""
         namespace, _, name = title.partition("/")
-        return self._get(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}") if name else None
-
-    def _secret(self, title: str) -> Read[Object | None]:
-        namespace, _, name = title.partition("/")
-        return self._get(f"/api/v1/namespaces/{namespace}/secrets/{name}") if name else None
+        return self._get(f"/{api}/namespaces/{namespace}/{resource}/{name}") if name else None
 
     def _certificate(self, namespace: str, secret: Read[Object | None]) -> Object | None:
         """cert-manager's Certificate for a Secret. None if absent or unreadable."""
