@@ -87,10 +87,7 @@ def _labelled(live: LiveCluster, otherwise: str) -> _ConfigMap | None:
 
 
 def _registered(live: LiveCluster) -> frozenset[str]:
-    """Return the Services called by evenspread's validating webhooks.
-
-    The format is NAMESPACE/NAME. In the chart, a Service has the same name as its policy's ConfigMap.
-    """
+    """Return the Services of evenspread's validating webhooks. The policy's ConfigMap has the same name."""
     _, content, _ = _get(live, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations")
     services = (
         webhook.get("clientConfig", {}).get("service") or {}
@@ -111,10 +108,7 @@ def _title(config_map: _ConfigMap) -> str:
 
 
 def _get(live: LiveCluster, path: str) -> tuple[int, _ConfigMap, str]:
-    """Get an object. Return the HTTP status, the object and the status text.
-
-    If the API server does not answer, the status is 0 and the text is the error.
-    """
+    """Return HTTP status, object and status text. Without an answer, the status is 0 and the text the error."""
     try:
         answer = live.server.send("GET", path)
     except ClusterError as error:

@@ -137,10 +137,7 @@ def without_known(result: RunResult, baseline: Baseline, name: str, rules: Colle
 
 
 def _checked(entries: Sequence[Entry], result: RunResult, rules: Collection[str]) -> list[Entry]:
-    """Return the baseline entries checked by this run.
-
-    An entry is checked if the run examined the entry's object, and evaluated the entry's rule for every object.
-    """
+    """The baseline entries of objects that this run examined, with rules that it evaluated for every object."""
     titles = {title for _, title in result.clean} | {row.manifest.title for row in result.rows}
     undecided = {gap.rule for gap in result.gaps}
     return [

@@ -101,11 +101,7 @@ def _cluster_badness(entry: FleetCluster | UnreadCluster) -> tuple[object, ...]:
 
 
 def _badness(states: Iterable[FleetCluster | WorkloadInCluster]) -> tuple[int, ...]:
-    """Return a sort key that puts the worst cluster or workload first.
-
-    The key has negative numbers: pods Pending for spread, findings by severity, workloads or constraints above a
-    maxSkew.
-    """
+    """Return a sort key for the worst first: minus the pods Pending for spread, the findings and the skews."""
     states = [*states]
     return (
         -sum(state.pending.get(PendingCause.SPREAD, 0) for state in states),
@@ -138,10 +134,7 @@ def _workloads(audits: Sequence[ClusterAudit]) -> list[FleetWorkload]:
 
 
 def _states(cluster: str, result: RunResult) -> Mapping[str, WorkloadInCluster]:
-    """Return the state of each workload of a cluster, by the workload's title.
-
-    Workloads without faults are included.
-    """
+    """Return the state of each workload of a cluster by title, also of workloads without faults."""
     rows, scanned = defaultdict[str, list[Row]](list), dict[str, ScannedWorkload]()
     for _, title in result.clean:
         rows[title] = []

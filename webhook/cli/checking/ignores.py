@@ -131,10 +131,7 @@ class IgnoreLog:
 
 
 def _silenced(row: Row, allowed: Exempts) -> bool:
-    """Whether an ignore comment may hide the finding.
-
-    ``allowed`` is the policy's limit for the annotation evenspread.io/exempt. The same limit applies to comments.
-    """
+    """Whether a comment may hide the finding. It has the limit of the annotation evenspread.io/exempt."""
     return allowed == Exempts.DENIALS or (allowed != Exempts.NONE and row.judged.mode is not Mode.DENY)
 
 
@@ -235,10 +232,7 @@ def _next_content(lines: Sequence[str], number: int) -> int | None:
 
 
 def _block_end(lines: Sequence[str], first: int) -> int:
-    """Return the last line of the YAML block starting on the line ``first``.
-
-    The block has all deeper lines. For a key, a list with the same indentation also belongs to the block.
-    """
+    """Return the last line of a YAML block: its deeper lines, and a list with the indentation of its key."""
     indent, is_item = _indent(lines[first]), lines[first].lstrip().startswith("-")
     last = first
     for number in range(first + 1, len(lines)):

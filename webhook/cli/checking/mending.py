@@ -112,10 +112,7 @@ def _mended(file: File, frame: Frame, lowest: Level, refused: list[tuple[Row, st
 
 
 def _unused_ignores(file: File, data: bytes, frame: Frame) -> tuple[list[ObjectChange], tuple[InputFault, ...]]:
-    """Return the edits that remove unused ignore comments, and a note per comment.
-
-    Both are empty if the edits cannot be made safely.
-    """
+    """Return the edits that remove unused ignore comments, and a note each. Empty if they are not safe."""
     if not may_have_ignores(data):
         return [], ()
     run, content = CheckRun(), [*read_manifests(file.name, data)]
@@ -150,10 +147,7 @@ def _fixable(manifest: Manifest, frame: Frame, lowest: Level) -> list[Row]:
 def _offer(
     number: int, manifest: Manifest, data: bytes, rows: Sequence[Row], left: list[tuple[Row, str]]
 ) -> _Offer | None:
-    """Return the applicable fixes of an object, without conflicts between them.
-
-    Unwritable fixes are added to ``left``. Conflicting fixes wait for the next round.
-    """
+    """Return the applicable fixes of an object. Conflicting ones wait for the next round, others go to ``left``."""
     if not rows:
         return None
     before = value_of(manifest)

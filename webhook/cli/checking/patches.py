@@ -123,10 +123,7 @@ def read_patch(manifest: Manifest, frame: Frame) -> Patch | None:
 
 
 def _typed(manifest: Manifest, value: Mapping[str, Json], target: TypeMeta | None, frame: Frame) -> Manifest:
-    """Return a manifest with a patch's value and the type of the patched object.
-
-    If the type (apiVersion and kind) is unknown, guess it from the value.
-    """
+    """Return a manifest with a patch's value and the patched object's type. An unknown type is guessed."""
     version, kind = manifest.api_version, manifest.kind
     embedded = frame.policy.workloads
     versions = {**_VERSIONS, **{own.kind: own.api_version for own in embedded}}

@@ -266,10 +266,7 @@ def _show_scans(source: Source, options: ControllerOptions, bind: tuple[str, int
 
 
 class _PolicyFile:
-    """Returns the policy in the configuration file.
-
-    While the file has faults, returns the last valid policy. Raises CommandError if the file has faults at the start.
-    """
+    """Returns the policy in a file, or its last valid version. Raises CommandError for faults at the start."""
 
     def __init__(self, file: str | None) -> None:
         self._loaded = loaded_policy(file) if file is not None else None

@@ -54,10 +54,7 @@ def _listed() -> Iterator[str]:
 
 
 def _as_text(described: Rule) -> Iterator[str]:
-    """Yield a rule's documentation page for the terminal, with its address at the end.
-
-    Headings are bold, and links are reduced to their text.
-    """
+    """Yield a rule's page for the terminal: headings in bold, links as text, and its address at the end."""
     in_block = False
     for line in _page(described.id).splitlines():
         if line.startswith("```"):

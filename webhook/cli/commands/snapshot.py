@@ -29,10 +29,7 @@ _MAX_KINDS = 4  # in the summary, those with most objects; it fits a line
 
 
 def _with_directory(file: str | None) -> str | None:
-    """Check the directory of the output before the cluster is read.
-
-    Raises CommandError if the directory does not exist.
-    """
+    """Raise CommandError if the output's directory does not exist, before the cluster is read."""
     if file is not None and not Path(file).parent.is_dir():
         raise CommandError(f"{file}: cannot be written: {os.strerror(errno.ENOENT)}")
     return file

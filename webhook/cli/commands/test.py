@@ -107,10 +107,7 @@ def test(
 
 
 def _run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[InputFault]]:
-    """Return the test cases and the faults of the input.
-
-    There is one case for each document with a workload or an expectation.
-    """
+    """Return a case for each document with a workload or an expectation, and the faults of the input."""
     documents: dict[tuple[str, int, int], tuple[InputDocument, list[str], CheckRun, bool]] = {}
     reading = CheckRun()
     for manifest in reading.manifests(read_files(paths), duplicates=True):

@@ -74,10 +74,7 @@ def _line_starts(data: bytes) -> list[int]:
 
 @lru_cache(maxsize=1)
 def _tree(text: str, *, is_json: bool) -> ValuePosition:
-    """Return the tree of positions of a document.
-
-    Only the last document's tree is cached, because callers visit the objects of a document in turn.
-    """
+    """Return the tree of positions. Only the last is cached: callers visit the objects of a document in turn."""
     return json_tree(text) if is_json else yaml_tree(text.encode())
 
 

@@ -44,10 +44,7 @@ def insertion(data: bytes, manifest: Manifest, path: str, constraints: Sequence[
 def _in_block_style(
     text: str, key: Span, spec: ValuePosition, constraints: Sequence[Mapping[str, object]]
 ) -> tuple[int, int, str]:
-    """Return the insertion of the constraints into a pod spec in block style.
-
-    The result is the start and end of the characters to replace, and the new text.
-    """
+    """Return the insertion into a pod spec in block style: start and end of the replaced text, and the new text."""
     if text[spec.start] == "{":
         raise UneditableError("the pod spec is written in flow style ({…})")
     if text[spec.start] == "!":

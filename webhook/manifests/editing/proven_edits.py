@@ -61,10 +61,7 @@ def value_of(manifest: Manifest) -> Json:
 
 
 def _holding(file: File, content: Content, changes: Sequence[ObjectChange]) -> list[ObjectChange]:
-    """Return the changes confirmed by rereading the edited text.
-
-    If all changes together fail, each half is tested separately. So a wrong change is found with few rereads.
-    """
+    """Return the changes confirmed by rereading the edited text. If all fail together, each half is tested."""
     if not changes or _holds(file, content, changes):
         return [*changes]
     half = len(changes) // 2
@@ -72,10 +69,7 @@ def _holding(file: File, content: Content, changes: Sequence[ObjectChange]) -> l
 
 
 def _holds(file: File, content: Content, changes: Sequence[ObjectChange]) -> bool:
-    """Whether the edited file has the same objects and faults as before the edits.
-
-    Changed objects must have their new value. The edited text is parsed again for this check.
-    """
+    """Whether the edited file, parsed again, has the new values, and all other objects and faults as before."""
     by_number = {change.number: change for change in changes}
     again = [*read_manifests(file.name, edited(file.data, changes))]
     if len(again) != len(content):
@@ -95,10 +89,7 @@ def _same(before: Manifest | InputFault, after: Manifest | InputFault, change: O
 
 
 class _Piece(Struct, frozen=True):
-    """A piece of an edited file: a range of the original bytes, or new text.
-
-    Original bytes go from ``start`` to before ``end``. For new text, both are 0.
-    """
+    """The original bytes from ``start`` to before ``end``, or new text. For new text, both are 0."""
 
     start: int
     end: int

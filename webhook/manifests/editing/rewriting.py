@@ -43,10 +43,7 @@ class _Replacement(Struct, frozen=True):
 
 
 class _Member(Struct, frozen=True):
-    """A field of a YAML mapping, with its position in the manifest's text.
-
-    ``end`` is the offset of the end of the field's value.
-    """
+    """A field of a YAML mapping, with its position in the text. ``end`` is the end of its value."""
 
     name: str
     key: Span
@@ -191,10 +188,7 @@ def _is_list_of_mappings(value: Json) -> bool:
 
 
 def _field_lines(page: Text, node: ValuePosition, name: str, value: Json) -> list[str]:
-    """Return the lines of a new field in a block mapping.
-
-    A list of mappings has a line for each field, with the file's list indentation. Any other value is on one line.
-    """
+    """Return the lines of a new field: a line for each field of a list of mappings, else a single line."""
     if _is_list_of_mappings(value):
         return [*block_lines({name: value}, indent=list_indent(page.text, node))]
     return [one_field(name, value)]
@@ -218,10 +212,7 @@ def _member(members: Mapping[str, _Member], name: str) -> _Member:
 
 
 def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition) -> None:
-    """Raise UneditableError for a value that cannot be edited alone.
-
-    Such a value comes from an alias or a merge key, or has an anchor, a tag or a block scalar.
-    """
+    """Raise UneditableError for a value of an alias or merge key, or with an anchor, a tag or a block scalar."""
     if not (parent.start <= key.start and key.end <= node.start and node.end <= parent.end):
         raise UneditableError("the value comes from an alias or a merge key")
     for place in (parent, node):
@@ -230,10 +221,7 @@ def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition)
 
 
 def _end(page: Text, node: ValuePosition) -> int:
-    """Return the index after the last character of a YAML value.
-
-    libyaml's end of a block mapping or list is too late: it is the start of the next token.
-    """
+    """Return the end of a YAML value. libyaml's end of a block is the start of the next token, which is too late."""
     if node.start == node.end or _is_flow(page, node) or (node.fields is None and node.items is None):
         text = page.text[node.start : node.end]
         # With ``+``, the empty lines at the end of a block of text are part of it.
@@ -256,10 +244,7 @@ def _replaced(page: Text, node: ValuePosition, after: Json) -> _Replacement:
 
 
 def _separator(page: Text, node: ValuePosition, first: int) -> str:
-    """Return the comma and white space to write between two entries in brackets.
-
-    JSON uses the white space before the first entry. YAML has a single space.
-    """
+    """Return the text between two entries in brackets. JSON repeats the white space before the first entry."""
     margin = page.text[node.start + 1 : first] if page.json else ""
     return f",{margin}" if "\n" in margin or (page.json and not margin and ": " not in page.text) else ", "
 
@@ -275,10 +260,7 @@ def _check_plain(text: str) -> None:
 def _in_brackets(
     page: Text, spans: Sequence[tuple[int, int]], removed: Collection[int], added: str
 ) -> Iterator[_Replacement]:
-    """Yield the replacements for a flow-style list or mapping, written in brackets.
-
-    Each removed entry takes its comma along. The ``added`` text follows the last remaining entry.
-    """
+    """Yield the replacements in brackets: removed entries with their commas, ``added`` after the last that stays."""
     last = len(spans) - 1
     # Entries after the last remaining one take their commas along.
     while last in removed:
@@ -333,10 +315,7 @@ def _check_no_comment(text: str) -> None:
 
 
 def _whole_lines(text: str, end: int) -> int:
-    """Return the start of the line after the position ``end``.
-
-    Raises UneditableError if the line has text after ``end`` other than a comment.
-    """
+    """Return the start of the next line. Raises UneditableError for text after ``end`` other than a comment."""
     rest = re.compile(r"[ \t]*(?:[ \t]#[^\n]*)?\r?(?:\n|$)").match(text, end)
     if rest is None:
         raise UneditableError("the line contains other text")
@@ -367,10 +346,7 @@ def _in_list(page: Text, node: ValuePosition, before: Sequence[Json], after: Seq
 
 
 def _dash(page: Text, item: ValuePosition) -> int:
-    """Return the position of a list item's hyphen.
-
-    Raises UneditableError unless the hyphen is the first character of its line, apart from spaces.
-    """
+    """Return the position of a list item's hyphen. Raises UneditableError unless it begins its line."""
     dash = page.text.rfind("-", 0, item.start)
     line = page.text.rfind("\n", 0, dash) + 1
     if dash < 0 or page.text[dash + 1 : item.start].strip(" ") or page.text[line:dash].strip(" "):

@@ -92,10 +92,7 @@ def _keyed(value: Json, steps: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _field(steps: tuple[str, ...], kind: str) -> str:
-    """Return the field path for a note about unread constraints, for example ``data`` of a ConfigMap.
-
-    Keys chosen by the author are left out, so equal notes share a line.
-    """
+    """Return the field's path for a note, without keys chosen by the author, so that equal notes share a line."""
     if kind in _DATA:
         return steps[0]
     top = ("values", _POLICY_PATCH)

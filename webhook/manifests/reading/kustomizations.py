@@ -129,19 +129,13 @@ def _dicts(value: Mapping[str, Json], name: str) -> Iterator[Mapping[str, Json]]
 
 
 def _entries(value: Mapping[str, Json]) -> Iterator[str]:
-    """Yield every path listed in a kustomization.
-
-    List items with several lines are inline YAML, not paths, so they are skipped.
-    """
+    """Yield every path listed in a kustomization. Items with several lines are inline YAML and skipped."""
     for name in _ENTRIES:
         yield from (entry for entry in _list(value, name) if isinstance(entry, str) and "\n" not in entry)
 
 
 def _referenced_files(value: Mapping[str, Json]) -> Iterator[str]:
-    """Yield the paths and URLs in all fields that `_entries` does not read.
-
-    These are patches, replacements, generators and openapi.
-    """
+    """Yield the paths and URLs in patches, replacements, generators and openapi."""
     yield from (entry for entry in _list(value, "patchesStrategicMerge") if isinstance(entry, str))
     for name in ("patches", "patchesJson6902", "replacements"):
         yield from (str(entry.get("path")) for entry in _dicts(value, name))
@@ -206,10 +200,7 @@ def _alone(text: str, node: ValuePosition, value: str) -> str:
 
 
 def _placed_at(read: Manifest | InputFault, document: InputDocument, index: int) -> Manifest | InputFault:
-    """Return a copy of a manifest or fault, with the position of one character.
-
-    All fields of the manifest get this position. ``index`` is the character's index in ``document``.
-    """
+    """Return a copy of a manifest or fault, with all its fields at one character of the document."""
     line, column = document.place(index)
     if isinstance(read, InputFault):
         return structs.replace(read, line=line, column=column)

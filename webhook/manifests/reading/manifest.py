@@ -209,10 +209,7 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
 
 
 def _values(document: InputDocument, value: Json, *, is_asked: bool) -> Iterator[Manifest]:
-    """Yield a Helm values file as one manifest, if its text may contain constraints.
-
-    Yield nothing unless ``is_asked``: the caller wants values files.
-    """
+    """Yield a Helm values file as one manifest if it ``is_asked`` for and its text may contain constraints."""
     if is_asked and isinstance(value, dict) and may_hold_constraints(document.text):
         head = Head("", VALUES_KIND, {"name": PurePath(document.file).name})
         value = {**value, "apiVersion": "", "kind": VALUES_KIND}
@@ -220,10 +217,7 @@ def _values(document: InputDocument, value: Json, *, is_asked: bool) -> Iterator
 
 
 def _definition(document: InputDocument) -> Manifest | None:
-    """Read only apiVersion, kind and name of a CustomResourceDefinition.
-
-    The rest is not parsed. None for any other document.
-    """
+    """Read only type and name of a CustomResourceDefinition. None for any other document."""
     if _CRD[1].encode() not in document.text:
         return None
     stated = [(key.decode(), value.decode("utf-8", "replace")) for key, value in _TYPES.findall(document.text)]
@@ -237,10 +231,7 @@ def _definition(document: InputDocument) -> Manifest | None:
 
 
 def _twice(document: InputDocument, key: str, index: int, hint: str = "", *, foreign: bool = False) -> InputFault:
-    """Return the fault for a duplicate YAML key.
-
-    The fault is fatal if the key can hold an object or constraints, for example ``spec``.
-    """
+    """Return the fault for a duplicate key. It is fatal if the key can hold an object or constraints."""
     message = f"duplicate key {key!r:.80}: kubectl takes the last one, kustomize and Flux refuse it{hint}"
     return document.fault(message, index, fatal=key in _DECISIVE, foreign=foreign)
 

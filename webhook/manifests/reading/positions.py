@@ -119,10 +119,7 @@ class _Tree:
         self.put(node, "", node.start, end)
 
     def scalar(self, text: str, start: int, end: int) -> None:
-        """Add a scalar to the tree: as the next key of a mapping, or as a value.
-
-        Most scalars are keys. No `ValuePosition` is created for a key, to save time.
-        """
+        """Add a scalar as the next key of a mapping, or as a value. A key gets no `ValuePosition`, to save time."""
         if self._keys and self._keys[-1] is None and self._open[-1].fields is not None:
             self._keys[-1] = (text, Span(start, end))
         else:

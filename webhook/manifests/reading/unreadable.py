@@ -70,10 +70,7 @@ def _claims_in_text(text: bytes) -> bool:
 
 
 def _is_template(text: str, index: int | None) -> bool:
-    """Whether a template action or a placeholder such as ``%s`` breaks the YAML.
-
-    ``index`` is the position of the YAML error.
-    """
+    """Whether a template action, or a placeholder such as ``%s``, breaks the YAML at this index."""
     if _ACTION_LINE.search(text):
         return True
     at = index or 0

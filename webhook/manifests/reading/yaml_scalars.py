@@ -84,10 +84,7 @@ def _resolve_number(text: str) -> str | float:
 
 
 def _parse_integer(digits: str) -> int:
-    """Parse an integer like Go's ParseInt with base 0.
-
-    Unlike Python's ``int``, a leading 0 without a letter means octal.
-    """
+    """Parse an integer like Go's ParseInt with base 0: a leading 0 without a letter means octal."""
     unsigned = digits.lstrip("+-")
     octal = len(unsigned) > 1 and unsigned[0] == "0" and unsigned[1].isdigit()
     return int(digits, 8 if octal else 0)

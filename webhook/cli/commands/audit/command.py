@@ -112,10 +112,7 @@ def _audit_fleet(
 
 
 def _audited(cluster: ClusterInput, progress: Progress) -> ClusterAudit:
-    """Audit one of several clusters.
-
-    If the cluster cannot be read, its error is printed on stderr, and the other clusters are still audited.
-    """
+    """Audit one of several clusters. The error of an unreadable cluster is printed, and the audit continues."""
     try:
         frame, content = cluster.open()
         result = _examined(frame, content, progress)

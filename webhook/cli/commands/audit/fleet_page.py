@@ -32,10 +32,7 @@ def render(fleet: Fleet, *, findings: bool = True, verbose: bool = False) -> Ite
 
 
 def _short_names(names: Sequence[str]) -> dict[str, str]:
-    """Return a short name for each file: without folder and ending.
-
-    The names stay long if two short names would be equal.
-    """
+    """Return a short name for each file, without folder and ending. Equal short names stay long."""
     short = list[str]()
     for name in names:
         stem = PurePath(name).name

@@ -114,10 +114,7 @@ def _split(files: Iterator[File | InputFault]) -> Iterator[tuple[str, Content]]:
 
 
 def _alone(file: File | InputFault) -> Iterator[tuple[str, Content]]:
-    """Yield a file's name and content, as the input of a separate cluster.
-
-    A fatal input fault is yielded like a file. Other input faults are printed instead.
-    """
+    """Yield a file as the input of a separate cluster, also for a fatal fault. Other faults are printed."""
     if isinstance(file, File):
         yield file.name, [file]
     elif file.fatal:
@@ -127,10 +124,7 @@ def _alone(file: File | InputFault) -> Iterator[tuple[str, Content]]:
 
 
 def _opened(frame: Frame, name: str, content: Content) -> tuple[Frame, Content]:
-    """Return the files of a cluster, with its frame.
-
-    Raises CommandError for a cluster with a ``name`` if a file is unreadable or is not a snapshot.
-    """
+    """Return the files of a cluster and its frame. Raises CommandError if a named cluster is no snapshot."""
     for file in content if name else ():
         if isinstance(file, InputFault):
             raise CommandError(str(file), Exit.UNREADABLE)

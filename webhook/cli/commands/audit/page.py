@@ -217,10 +217,7 @@ def _causes(workload: ScannedWorkload) -> str:
 
 
 def _skews(scan: ClusterScan) -> Iterator[str]:
-    """Yield the lines of the table of constraints above maxSkew.
-
-    Hard constraints come first, then the most uneven ones.
-    """
+    """Yield the table of constraints above maxSkew: hard ones first, then the most uneven."""
     above = [(workload, skew) for workload in scan.workloads for skew in workload.skews if skew.above]
     if not above:
         return

@@ -52,10 +52,7 @@ def _bundles(facts: InstallationFacts) -> Iterator[Diagnosis]:
 
 
 def _signing(facts: InstallationFacts) -> Read[bytes]:
-    """Return the certificate to compare with each webhook's caBundle.
-
-    This is the serving certificate in the Secret, or else evenspread's own CA. `Unread` if it is missing.
-    """
+    """Return the served certificate in the Secret, else evenspread's own CA, to compare with each caBundle."""
     if isinstance(facts.tls, Mapping):
         return _value(facts.tls, "tls.crt") or Unread("the Secret has no tls.crt")
     if isinstance(facts.authority, Mapping):
@@ -82,11 +79,7 @@ def _by_cert_manager(facts: InstallationFacts) -> bool:
 
 
 def _bundle_fix(facts: InstallationFacts) -> str:
-    """Return the command to repair the webhook's caBundle.
-
-    The command depends on the source of the CA. It restarts cert-manager's injector for a CA of cert-manager. It
-    restarts evenspread's controller for evenspread's own CA. Otherwise, it runs Helm.
-    """
+    """Return the command to repair the caBundle: restart cert-manager's injector or the controller, or Helm."""
     if _by_cert_manager(facts):
         return "kubectl -n cert-manager rollout restart deployment/cert-manager-cainjector"
     if option(facts.deployment, "ca-secret"):

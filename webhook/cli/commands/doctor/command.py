@@ -96,10 +96,7 @@ def _loaded(config: str) -> Policy:
 
 
 def _render(diagnoses: Sequence[Diagnosis], outcome: WriteOutcome) -> Iterator[str]:
-    """Render each diagnosis with its reason and commands.
-
-    The last line has the totals, and whether the API server's writes are reviewed, unreviewed or refused.
-    """
+    """Render each diagnosis with its reason and commands, then the totals and how writes are treated."""
     width = max(len(diagnosis.check) for diagnosis in diagnoses)
     for diagnosis in diagnoses:
         state = paint(f"{diagnosis.state:8}", _COLORS[diagnosis.state])

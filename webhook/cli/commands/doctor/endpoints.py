@@ -76,10 +76,7 @@ def _address_fix(facts: InstallationFacts, wanted: int) -> str:
 
 
 def _network(facts: InstallationFacts) -> Iterator[Diagnosis]:
-    """Yield the diagnosis line about NetworkPolicies on the webhook's port.
-
-    The port is open if one policy admits all addresses, or if no policy restricts the webhook's pods.
-    """
+    """Yield the line about NetworkPolicies. The port is open if one admits all addresses, or none restricts it."""
     where = f"NetworkPolicies in namespace {facts.namespace}"
     if isinstance(facts.network_policies, Unread):
         yield unknown("network", where, facts.network_policies, "whether they admit the API server")
@@ -123,10 +120,7 @@ def _covers(entry: Object, number: int) -> bool:
 
 
 def _reached(facts: InstallationFacts, where: str) -> Iterator[Diagnosis]:
-    """Yield a diagnosis: whether the API server's proxy reaches the webhook.
-
-    Nothing if the webhook reviewed the dry run.
-    """
+    """Yield whether the API server's proxy reaches the webhook. Nothing if the dry run was reviewed."""
     if facts.reached is None or write_outcome(facts) is WriteOutcome.REVIEWED:
         return
     if isinstance(facts.reached, Unread):

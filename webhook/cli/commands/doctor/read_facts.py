@@ -71,10 +71,7 @@ def read_facts(live: LiveCluster, *, namespace: str, today: str) -> Installation
 
 
 def _place(configurations: Read[tuple[Object, ...]], namespace: str) -> tuple[str, str]:
-    """Return namespace and name of the Service in the webhook configurations.
-
-    Without such a Service, return ``namespace`` and an empty name.
-    """
+    """Return namespace and name of the registered Service, else ``namespace`` and an empty name."""
     for configuration in items(configurations):
         for webhook in at(configuration, "webhooks", default=()):
             service = at(webhook, "clientConfig", "service", default={})

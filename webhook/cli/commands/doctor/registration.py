@@ -95,10 +95,7 @@ def _included(facts: InstallationFacts, webhook: Object) -> list[str]:
 
 
 def _closed(facts: InstallationFacts, where: str) -> Iterator[Diagnosis]:
-    """Yield a line if the webhook's failurePolicy is Fail but its availability is low.
-
-    Reports fewer than two replicas, or no PodDisruptionBudget for the webhook's pods.
-    """
+    """Yield a line for failurePolicy Fail with fewer than two replicas, or without PodDisruptionBudget."""
     replicas, gaps = at(facts.deployment, "spec", "replicas", default=1), []
     if isinstance(facts.deployment, Mapping) and replicas < 2:
         gaps.append(f"{replicas} replica{'' if replicas else 's'}")
@@ -118,10 +115,7 @@ def _selects_webhook(facts: InstallationFacts, budget: Object) -> bool:
 
 
 def _drift(facts: InstallationFacts, configuration: Object) -> Iterator[Diagnosis]:
-    """Yield a line for each field manager that changed the webhooks' fields.
-
-    Installers and server-side apply are excluded.
-    """
+    """Yield a line for each field manager that changed the webhooks, except installers and server-side apply."""
     for entry in at(configuration, "metadata", "managedFields", default=()):
         manager = at(entry, "manager")
         if at(entry, "operation") == "Apply" or manager.startswith(_INSTALLERS):

@@ -138,11 +138,7 @@ def _file_questions(files: Sequence[str], known: ClusterSource, context: Context
 def _cluster_questions(
     named: NamedObject, known: ClusterSource, context: Context, *, guessed: bool
 ) -> Iterator[PodToExplain]:
-    """Yield the pods to explain for an object.
-
-    For a Pod, this is the Pod itself. For a workload, it is the oldest Pending pod, or else the next pod. Raises
-    CommandError if the object does not exist.
-    """
+    """Yield the Pod itself, or a workload's oldest Pending pod, else its next pods. Raises CommandError."""
     index = known.index
     if named.kind == "Pod":
         mine = [pod for pod in index.pods.waiting(named.namespace) if pod.meta.name == named.name]

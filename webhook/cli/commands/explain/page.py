@@ -132,10 +132,7 @@ def _constraint(
 
 
 def _limit(balance: Balance, number: int) -> Iterator[str]:
-    """Yield a line with the most pods of a domain that still admits the pod.
-
-    The line includes the scheduler's formula. For a soft constraint, it says that no node is rejected.
-    """
+    """Yield the most pods of an admitting domain, with the scheduler's formula, or that no node is rejected."""
     domains = balance.domains
     minimum = f"minimum {domains.global_minimum}"
     if balance.domains.too_few:
@@ -250,10 +247,7 @@ def _names(explanation: Explanation, members: int) -> str:
 
 
 def _fixes(answer: AnsweredQuestion) -> Iterator[str]:
-    """Yield the lines about fixes of the pod, and about changes of the cluster.
-
-    After the fixes, the command for the first fix follows, or the object to edit.
-    """
+    """Yield the fixes of the pod, the command for the first or the object to edit, and changes of the cluster."""
     explanation = answer.explanation
     lines = [
         (one_line(explanation.in_words(fix), 200), fix.nodes, all_pods.text if all_pods else "")

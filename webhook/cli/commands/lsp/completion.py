@@ -48,10 +48,7 @@ def complete(file: File, line: int, character: int, frame: Frame) -> Completion:
 
 
 def _suggestions(file: File, line: int, around: Sequence[str], frame: Frame) -> Iterator[Suggestion]:
-    """Yield the suggestions for a position on this line.
-
-    ``around`` has the keys of the YAML fields that contain the position, the innermost first.
-    """
+    """Yield the suggestions for a line. ``around`` are the keys of the fields around it, innermost first."""
     field, outer, third = around[:3]
     is_key = field == "key" and outer == "matchExpressions"
     if field == "topologyKey" or (is_key and third in _OF_NODES):
@@ -74,11 +71,7 @@ def _suggestions(file: File, line: int, around: Sequence[str], frame: Frame) -> 
 
 
 def _node_keys(frame: Frame) -> Iterator[Suggestion]:
-    """Yield the nodes' label keys as suggestions.
-
-    Zone, hostname and region come first, then the other keys by name. Without known nodes, yield only zone, hostname
-    and region.
-    """
+    """Yield the nodes' label keys: zone, hostname and region, then others by name. Without nodes, only the three."""
     view = None if frame.index is None else frame.index.nodes.view()
     if view is None or not view.keys:
         yield from (Suggestion(key, "well-known label of nodes") for key in _USUAL_KEYS)

@@ -78,11 +78,7 @@ def _group(target: PlannedGroup) -> Iterator[str]:
 
 
 def _present_fields(answer: PlanAnswer) -> Iterator[str]:
-    """Yield the lines on the pods' placement without the plan.
-
-    The simulation uses the templates' own constraints. Without own constraints, each cap becomes the maxSkew of a
-    constraint.
-    """
+    """Yield the pods' placement without the plan: with the templates' own constraints, else with caps as maxSkew."""
     outlook, title = answer.seen, "the fields of the templates" if answer.own else "the caps used as maxSkew"
     if outlook is None:
         yield "no cap is enforced\n"
@@ -228,10 +224,7 @@ def _picture(group: Group, plan: GroupPlan, loads: ZonePins) -> Iterator[str]:
 
 
 def _fields(target: PlannedGroup, plan: GroupPlan) -> Iterator[str]:
-    """Yield the planned pod template fields of the first shard, and a usage hint.
-
-    The hint names the ``-o`` option to print the commands or objects for all shards.
-    """
+    """Yield the planned fields of the first shard, and the ``-o`` options that print those of all shards."""
     name, fields = next(iter(plan.fields.items()))
     text = block({key: value for key, value in spec_of(fields).items() if value})
     yield "\n" + paint(f"pod template of {one_line(name, _NAME)}", BOLD) + "\n"

@@ -117,10 +117,7 @@ def _ending(end: Ending, changes: Sequence[SuggestedChange], answer: SimulationA
 
 
 def _obstacle(end: Ending, *, grown: bool) -> Iterator[str]:
-    """Yield lines about the reason why the first pending pod does not fit.
-
-    The line says ``cause today`` if the cluster can add nodes until all pods fit (``grown``).
-    """
+    """Yield why the first pending pod does not fit. With ``grown``, new nodes may change it: ``cause today``."""
     if not end.waiting:
         return
     after = end.after
@@ -213,10 +210,7 @@ def _fixes(changes: Sequence[SuggestedChange], workload: SimulatedWorkload) -> I
 
 
 def _odds(joint: JointVerdict) -> str:
-    """Return the share of orders that leave a pod without a node.
-
-    Empty if the share is unknown, or if all orders or no orders leave a pod.
-    """
+    """Return the share of orders that leave a pod without a node. Empty if it is unknown, none or all."""
     simulation = joint.simulation
     if simulation is None or simulation.verdict is not PlacementVerdict.STUCK or simulation.stuck is None:
         return ""
@@ -230,10 +224,7 @@ def _odds(joint: JointVerdict) -> str:
 
 
 def _scaled(answer: SimulationAnswer) -> str:
-    """Return a sentence about the pods at the autoscalers' maximum replicas.
-
-    Empty if no maximum exceeds the wanted pods.
-    """
+    """Return a sentence about the autoscalers' maximum. Empty if no maximum exceeds the wanted pods."""
     scaled = answer.scaled
     if scaled is None:
         return ""

@@ -206,10 +206,7 @@ def _run(options: WebhookOptions, workshop: Path) -> NoReturn:
 
 
 def _refuse_early(options: WebhookOptions) -> None:
-    """Raise CommandError if the command-line options contradict each other.
-
-    The check runs before a socket is opened.
-    """
+    """Raise CommandError if the options contradict each other, before a socket is opened."""
     if (options.cert is None) != (options.key is None):
         raise CommandError("--cert and --key need each other: add the missing one")
     if options.ca_secret is not None and (options.cert or options.registers):

@@ -115,10 +115,7 @@ def _answers(url: str, ended: threading.Event) -> bool:
 
 
 def _way_back(url: str) -> str:
-    """Return the local address of the route to the API server.
-
-    Connecting a UDP socket selects the address and sends nothing.
-    """
+    """Return the local address of the route to the API server. Connecting a UDP socket sends nothing."""
     parts = urlsplit(url)
     try:
         family, *_, address = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM)[0]
