@@ -27,7 +27,7 @@ _MAX_CHARS = 400  # of a value; a verdict on many nodes is long
     help="Kubernetes release of the answers in the files.  [default: as stated in each file]",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def conformance(*, files: tuple[Path, ...], kube_version: KubernetesVersion | None, output: str) -> None:
+def conformance(*, files: tuple[Path, ...], kube_version: KubernetesVersion | None, output: str) -> Exit:
     """Run evenspread on recorded cases (vector files), and list where its answer differs from Kubernetes'.
 
     FILE is JSON Lines, plain or gzip, as described in conformance/README.md. Unsupported kinds are listed and never
@@ -42,7 +42,7 @@ def conformance(*, files: tuple[Path, ...], kube_version: KubernetesVersion | No
             unreadable = True
             click.echo(f"evenspread: {error}", err=True)
     click.echo(comparisons_as_json(comparisons) if output == "json" else as_text(comparisons))
-    click.get_current_context().exit(comparison_exit_code(comparisons, unreadable=unreadable))
+    return comparison_exit_code(comparisons, unreadable=unreadable)
 
 
 def comparison_exit_code(comparisons: list[Comparison], *, unreadable: bool) -> Exit:

@@ -92,7 +92,7 @@ def test(
     output: str,
     verbose: bool,
     frame: Frame,
-) -> None:
+) -> Exit:
     """Run the tests in these directories."""
     cases, faults = _run_cases(paths, frame)
     print_faults(faults)
@@ -103,7 +103,7 @@ def test(
     # A run without cases fails.
     unreadable = any(fault.fatal for fault in faults) or not cases
     failed = any(not case.passed for case in cases)
-    click.get_current_context().exit(Exit.UNREADABLE if unreadable else Exit.FINDINGS if failed else Exit.FINE)
+    return Exit.UNREADABLE if unreadable else Exit.FINDINGS if failed else Exit.FINE
 
 
 def _run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[InputFault]]:

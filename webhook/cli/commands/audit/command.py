@@ -42,7 +42,7 @@ def audit(
     summary: bool,
     contexts: tuple[str, ...],
     settings: Settings,
-) -> None:
+) -> Exit:
     """Check all workloads of a cluster. The page starts with a summary. Each finding follows.
 
       evenspread audit --cluster
@@ -60,10 +60,8 @@ def audit(
     clusters = cluster_inputs(files, contexts, settings, progress)
     first, second = next(clusters), next(clusters, None)
     if second is None:
-        code = _audit_one(first, results, progress, summary=summary)
-    else:
-        code = _audit_fleet(chain((first, second), clusters), results, progress, summary=summary)
-    click.get_current_context().exit(code)
+        return _audit_one(first, results, progress, summary=summary)
+    return _audit_fleet(chain((first, second), clusters), results, progress, summary=summary)
 
 
 def _audit_one(cluster: ClusterInput, results: ResultOptions, progress: Progress, *, summary: bool) -> Exit:

@@ -93,7 +93,7 @@ def check(  # noqa: PLR0913 one parameter an option
     results: ResultOptions,
     frame: Frame,
     selection: ClusterSelection,
-) -> None:
+) -> Exit:
     """Check the spread constraints of manifests, for errors of kube-apiserver and for mistakes that it accepts.
 
       evenspread check manifests/
@@ -117,14 +117,13 @@ def check(  # noqa: PLR0913 one parameter an option
         _check_usage(named, kustomized, frame.policy, results.output, fix=fix, add_defaults=add_defaults, write=write)
         whole = _with_cluster(frame, selection, progress)
         progress.close()
-        code = _change(read_files(named, ignore), whole, chosen, fix=fix is not None, write=write)
-        click.get_current_context().exit(code)
+        return _change(read_files(named, ignore), whole, chosen, fix=fix is not None, write=write)
     known = read_baseline(baseline) if baseline else None
     read = chain(read_files(named, ignore), built(kustomized))
     examined = examine_files(read, _with_cluster(frame, selection, progress), progress=progress)
     progress.close()
     if write_baseline is not None:
-        click.get_current_context().exit(_write_baseline(write_baseline, examined, verbose=results.verbose))
+        return _write_baseline(write_baseline, examined, verbose=results.verbose)
     if baseline and known:
         examined = without_known(examined, known, baseline, frame.rules)
     result = selected(examined, chosen.shown)
@@ -132,7 +131,7 @@ def check(  # noqa: PLR0913 one parameter an option
     render = renderer(results.output, results.report_api, verbose=results.verbose)
     print_results(render(result))
     print_failures(result.failures)
-    click.get_current_context().exit(exit_code(result, chosen.fail_on))
+    return exit_code(result, chosen.fail_on)
 
 
 def _write_baseline(name: str, examined: RunResult, *, verbose: bool) -> Exit:

@@ -65,7 +65,7 @@ _COLORS = {
     help="Compare admission policies with this SpreadPolicy.  [default: the policy of the installation]",
 )
 @output_option("text", "json", text="Format of the results.")
-def doctor(*, selection: ClusterSelection, namespace: str, config: str | None, output: str) -> None:
+def doctor(*, selection: ClusterSelection, namespace: str, config: str | None, output: str) -> Exit:
     """Check an installation: webhook configurations, certificates, endpoints, controller and policy.
 
     Each line names a check and an object. A problem comes with its reason and a command to copy. Objects that you
@@ -85,7 +85,7 @@ def doctor(*, selection: ClusterSelection, namespace: str, config: str | None, o
     else:
         print_results(_render(diagnoses, write_outcome(facts)))
     problems = any(diagnosis.state is DiagnosisState.PROBLEM for diagnosis in diagnoses)
-    click.get_current_context().exit(Exit.FINDINGS if problems else Exit.FINE)
+    return Exit.FINDINGS if problems else Exit.FINE
 
 
 def _loaded(config: str) -> Policy:

@@ -56,7 +56,7 @@ def explain(  # noqa: PLR0913 one parameter an option
     output: str,
     selection: ClusterSelection,
     frame: Frame,
-) -> None:
+) -> Exit:
     """Explain why no node admits a pod: by domain, by node, and with the smallest change that helps.
 
       kubectl evenspread explain deployment/web -n shop
@@ -78,9 +78,9 @@ def explain(  # noqa: PLR0913 one parameter an option
     known, context = cluster_with_pods(
         selection, frame, lambda item: named is not None and named.is_in(item), lost="explain needs them"
     )
-    ctx, options = click.get_current_context(), selection.as_options if known.server is not None else ""
+    options = selection.as_options if known.server is not None else ""
     if all_pending:
-        ctx.exit(_pending(known, selection, context, output, everywhere=all_namespaces))
+        return _pending(known, selection, context, output, everywhere=all_namespaces)
     questions, incomplete = _file_questions(target.files, known, context) if target.files else ([], False)
     if named is not None:
         named = replace(named, namespace=context.namespace or DEFAULT_NAMESPACE)
@@ -92,11 +92,11 @@ def explain(  # noqa: PLR0913 one parameter an option
     elif answers:
         print_values(one_or_all([*map(explained, answers)]), output)
     if incomplete or not answers:
-        ctx.exit(Exit.UNREADABLE)
+        return Exit.UNREADABLE
     stuck = any(
         answer.question.refused or (answer.explanation.cause and not answer.question.bound) for answer in answers
     )
-    ctx.exit(Exit.FINDINGS if stuck else Exit.FINE)
+    return Exit.FINDINGS if stuck else Exit.FINE
 
 
 def _check_usage(words: Sequence[str], *, all_pending: bool, all_namespaces: bool) -> None:

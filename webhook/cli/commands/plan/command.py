@@ -48,7 +48,7 @@ def _print_gaps(planned_group: PlannedGroup, output: str) -> None:
 )
 @current_cluster_options
 @frame_options
-def plan(*, files: tuple[str, ...], name: str, output: str, selection: ClusterSelection, frame: Frame) -> None:
+def plan(*, files: tuple[str, ...], name: str, output: str, selection: ClusterSelection, frame: Frame) -> Exit:
     """Compute pod template fields that limit the pods of a group of workloads on a node or in a zone.
 
       kubectl evenspread plan cache.yaml -n shop
@@ -82,4 +82,4 @@ def plan(*, files: tuple[str, ...], name: str, output: str, selection: ClusterSe
     else:
         print_values(one_or_all([planned(group.answer) for group in answers]), output)
     fits = all(group.answer.derived.fits for group in answers)
-    click.get_current_context().exit(Exit.FINE if fits else Exit.FINDINGS)
+    return Exit.FINE if fits else Exit.FINDINGS

@@ -134,7 +134,7 @@ def simulate(  # noqa: PLR0913 one parameter an option
     output: str,
     selection: ClusterSelection,
     frame: Frame,
-) -> None:
+) -> Exit:
     """Check whether all pods of workloads get a node, in any order of placing them.
 
       kubectl evenspread simulate web.yaml -n shop
@@ -165,7 +165,7 @@ def simulate(  # noqa: PLR0913 one parameter an option
         print_results(joined_pages(answers, page))
     else:
         print_values(simulated(answers), output)
-    click.get_current_context().exit(_exit_code(answers, incomplete=incomplete))
+    return _exit_code(answers, incomplete=incomplete)
 
 
 def answer_request(

@@ -74,7 +74,7 @@ def skew(  # noqa: PLR0913 one parameter an option
     output: str,
     selection: ClusterSelection,
     frame: Frame,
-) -> None:
+) -> Exit:
     """Show how uneven the running pods of each workload are, next to the maxSkew of each constraint.
 
       kubectl evenspread skew -A
@@ -104,7 +104,7 @@ def skew(  # noqa: PLR0913 one parameter an option
             print_results(fix_page(found, cluster.namespace, options))
         else:
             print_values(documents(found, options), output)
-        click.get_current_context().exit(Exit.FINDINGS if any(repair.hard for repair in found) else Exit.FINE)
+        return Exit.FINDINGS if any(repair.hard for repair in found) else Exit.FINE
     cluster = read(selection)
     skews = _skews_of(cluster)
     if output == "text":
@@ -118,7 +118,7 @@ def skew(  # noqa: PLR0913 one parameter an option
             print_results(["\n", *page] if page != before else [])
     else:
         print_values([*map(_document, skews)], output)
-    click.get_current_context().exit(Exit.FINDINGS if any(map(_is_broken, skews)) else Exit.FINE)
+    return Exit.FINDINGS if any(map(_is_broken, skews)) else Exit.FINE
 
 
 def _named(words: Sequence[str], frame: Frame, *, everywhere: bool) -> NamedObject | None:
