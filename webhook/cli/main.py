@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
@@ -40,17 +39,11 @@ _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _MAX_ERROR_CHARS = 256  # three lines of a usual terminal
 
 
-class _Extra(NamedTuple):
-    """An optional part of the distribution."""
-
-    name: str
-    purpose: str  # with the verb
-
-
-_CLUSTER = _Extra("cluster", "reading a cluster needs")
-_WEBHOOK = _Extra("webhook", "the servers and doctor need")
-_LSP = _Extra("lsp", "the language server needs")
-_EXTRA_OF_MODULE: Mapping[str, _Extra] = {
+# The extras of the distribution, each with its purpose.
+_CLUSTER = ("cluster", "reading a cluster needs")
+_WEBHOOK = ("webhook", "the servers and doctor need")
+_LSP = ("lsp", "the language server needs")
+_EXTRA_OF_MODULE: Mapping[str, tuple[str, str]] = {
     "kubernetes": _CLUSTER,
     "urllib3": _CLUSTER,
     "lsprotocol": _LSP,
@@ -111,12 +104,10 @@ def _without_extra(name: str, error: ModuleNotFoundError) -> click.Command:
 def _missing_extra(error: ModuleNotFoundError) -> CommandError | None:
     """The error if the failed import belongs to an extra. None for any other module."""
     module = (error.name or "").partition(".")[0]
-    extra = _EXTRA_OF_MODULE.get(module)
-    if extra is None:
+    if module not in _EXTRA_OF_MODULE:
         return None
-    return CommandError(
-        f"{extra.purpose} the package {module}, which is not installed: pip install 'evenspread[{extra.name}]'"
-    )
+    name, purpose = _EXTRA_OF_MODULE[module]
+    return CommandError(f"{purpose} the package {module}, which is not installed: pip install 'evenspread[{name}]'")
 
 
 @click.command(

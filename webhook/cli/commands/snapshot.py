@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 import click
-from msgspec import Struct
 
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.live_cluster import ClusterSelection, open_cluster, reading
@@ -118,16 +117,8 @@ def _opened(file: str | None) -> Iterator[BinaryIO]:
         raise
 
 
-class _FileSize(Struct, frozen=True):
-    written: int
-    plain: int
-
-    def __str__(self) -> str:
-        unpacked = f" ({_bytes(self.plain)} unpacked)" if self.written != self.plain else ""
-        return _bytes(self.written) + unpacked
-
-
-def _write(taken: CapturedSnapshot, target: BinaryIO, *, packed: bool) -> _FileSize:
+def _write(taken: CapturedSnapshot, target: BinaryIO, *, packed: bool) -> str:
+    """Write the snapshot, and return its size as text."""
     before, plain = target.tell() if packed else 0, 0
     out: BinaryIO | gzip.GzipFile = target
     with contextlib.ExitStack() as stack:
@@ -136,7 +127,7 @@ def _write(taken: CapturedSnapshot, target: BinaryIO, *, packed: bool) -> _FileS
         for line in taken.lines():
             out.write(line)
             plain += len(line)
-    return _FileSize(target.tell() - before if packed else plain, plain)
+    return f"{_bytes(target.tell() - before)} ({_bytes(plain)} unpacked)" if packed else _bytes(plain)
 
 
 def _bytes(count: int) -> str:

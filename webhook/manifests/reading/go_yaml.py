@@ -112,7 +112,7 @@ def _index(event: Event | None) -> int:
     return mark.index if mark else 0
 
 
-class _Anchor:
+class _Anchor(Struct):
     """A YAML node with an anchor.
 
     Attributes:
@@ -121,13 +121,10 @@ class _Anchor:
         size: The characters of its scalars, including those of aliases.
     """
 
-    __slots__ = ("complete", "size", "value", "weight")
-
-    def __init__(self) -> None:
-        self.complete = False
-        self.value: Json = None
-        self.weight = 0
-        self.size = 0
+    complete: bool = False
+    value: Json = None
+    weight: int = 0
+    size: int = 0
 
 
 class _Key(Enum):
@@ -138,22 +135,19 @@ class _Key(Enum):
     MERGE = 2  # in a mapping, after ``<<``
 
 
-class _OpenNode:
+class _OpenNode(Struct):
     """An unfinished YAML mapping or sequence.
 
     ``key`` is the current key of a mapping: its value is read next. Without a current key, it is the position (`_Key`).
     """
 
-    __slots__ = ("anchor", "decoded", "flow", "key", "merged", "size", "value")
-
-    def __init__(self, value: Json, anchor: _Anchor | None, decoded: int, size: int, flow: bool) -> None:
-        self.value: Json = value
-        self.flow = flow
-        self.key: str | _Key = _Key.NEXT if isinstance(value, dict) else _Key.ITEM
-        self.merged: set[str] = set()
-        self.anchor = anchor
-        self.decoded = decoded
-        self.size = size
+    value: Json
+    key: str | _Key
+    flow: bool
+    anchor: _Anchor | None
+    decoded: int
+    size: int
+    merged: set[str] = set()
 
 
 class _DocumentBuilder:
@@ -271,8 +265,8 @@ class _DocumentBuilder:
         anchor = None
         if event.anchor is not None:
             anchor = self._anchors[event.anchor] = _Anchor()
-        value: Json = {} if isinstance(event, MappingStartEvent) else []
-        self._stack.append(_OpenNode(value, anchor, self._decoded, self._size, bool(event.flow_style)))
+        start: tuple[Json, _Key] = ({}, _Key.NEXT) if isinstance(event, MappingStartEvent) else ([], _Key.ITEM)
+        self._stack.append(_OpenNode(*start, bool(event.flow_style), anchor, self._decoded, self._size))
         self._decoded += 1
 
     def _end(self, event: MappingEndEvent | SequenceEndEvent) -> None:

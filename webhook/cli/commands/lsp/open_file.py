@@ -1,6 +1,7 @@
 """The findings of a file in the editor, and their code actions. The text in the editor can be unsaved or incomplete."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,9 +12,11 @@ from webhook.cli.checking.levels import Level, selected
 from webhook.cli.checking.mending import mend, single_fixes
 from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.checking.run import examine_within, with_input_objects
-from webhook.cli.commands.lsp.memory import Memory
 from webhook.cli.frame import Frame
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.context import Context
+from webhook.core.review.decision import Examination
+from webhook.core.review.examination import examine
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import Workload
 from webhook.manifests.editing.document_text import TextEdit
@@ -30,6 +33,51 @@ class Action(Struct, frozen=True):
     is_fix: bool = True
 
 
+class _Known(Struct, frozen=True):
+    """An examination and its input. ``raw`` stays alive, so that its identity belongs to no other object."""
+
+    raw: bytes | Mapping[str, object]
+    context: Context
+    examination: Examination
+
+
+class _Memory:
+    """Stores the examinations of a file's objects.
+
+    After an edit, only the changed objects are examined. The examination of an unchanged object can depend on other
+    objects of the file. If these change, the stored examination is returned, and a function to examine the object again
+    is added to ``outdated``.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int | bytes, _Known] = {}
+        self._seen: dict[int | bytes, _Known] = {}
+        self.outdated: list[Callable[[], None]] = []
+
+    def begin(self) -> None:
+        """Start a new check of the file. Forget the examinations of all objects absent from the previous check."""
+        self._known, self._seen, self.outdated = self._seen, {}, []
+
+    def examine(
+        self, raw: bytes | Mapping[str, object], context: Context, *, as_written: Callable[[str], str]
+    ) -> Examination:
+        """Return the remembered examination of an object, or examine it."""
+        key = raw if isinstance(raw, bytes) else id(raw)
+        known = self._known.get(key)
+        if known is None:
+            self._renew(key, raw, context, as_written)
+        else:
+            self._seen[key] = known
+            if known.context != context:
+                self.outdated.append(partial(self._renew, key, raw, context, as_written))
+        return self._seen[key].examination
+
+    def _renew(
+        self, key: int | bytes, raw: bytes | Mapping[str, object], context: Context, as_written: Callable[[str], str]
+    ) -> None:
+        self._seen[key] = _Known(raw, context, examine(raw, context, as_written=as_written))
+
+
 class OpenFile:
     """A file in the editor.
 
@@ -41,7 +89,7 @@ class OpenFile:
     def __init__(self, frame: Frame, shown: Level) -> None:
         self._frame, self._shown = frame, shown
         self.file, self._within = File("", b""), frame
-        self._memory = Memory()
+        self._memory = _Memory()
         self.result = RunResult()
 
     def check(self, file: File) -> None:

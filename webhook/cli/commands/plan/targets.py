@@ -14,8 +14,14 @@ from msgspec.structs import replace
 from webhook.answers.planned import plan_answer
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource
-from webhook.cli.commands.plan.manifests import PlannedGroup, group_manifest
-from webhook.cli.commands.plan.objects import SourceObject, WrittenWorkload, applicable, object_of
+from webhook.cli.commands.plan.manifests import (
+    PlannedGroup,
+    SourceObject,
+    WrittenWorkload,
+    applicable,
+    group_manifest,
+    object_of,
+)
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.output.terminal import Json, print_faults, print_message
 from webhook.cluster.live import undecodable_line

@@ -14,7 +14,7 @@ from webhook.cli.output.terminal import print_faults, print_message
 from webhook.cli.target import Target, find_object
 from webhook.cluster.live import undecodable_line
 from webhook.core.api.storage import Claim, StorageClass
-from webhook.core.api.types import Pod, Service
+from webhook.core.api.types import ObjectMeta, Pod, Service
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.context import Context
 from webhook.core.decoders import decoder_of
@@ -37,17 +37,12 @@ from webhook.manifests.reading.manifest import Manifest
 from webhook.snapshot.load import Item
 
 
-class _Meta(Struct, frozen=True, rename="camel"):
-    namespace: str = ""
-    deletion_timestamp: str | None = None
-
-
 class _BoundSpec(Struct, frozen=True, rename="camel"):
     node_name: str = ""
 
 
 class _Bound(Struct, frozen=True):
-    metadata: _Meta = _Meta()
+    metadata: ObjectMeta = ObjectMeta()
     spec: _BoundSpec = _BoundSpec()
 
 
