@@ -74,10 +74,7 @@ def read_cluster(
 
 
 def read_snapshot(
-    file: str,
-    policy: Policy,
-    as_version: KubernetesVersion | None,
-    keep: Callable[[Item], bool] = lambda _item: False,
+    file: str, policy: Policy, as_version: KubernetesVersion | None, keep: Callable[[Item], bool] = lambda _item: False
 ) -> ClusterSource:
     """Read the cluster of a snapshot file, as `read_cluster` does. Prints a line for each skipped object.
 

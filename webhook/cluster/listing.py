@@ -196,10 +196,7 @@ def list_objects(
 
 
 def list_pages(
-    server: ApiServer,
-    resource: Resource,
-    *,
-    sleep: Callable[[float], object] = time.sleep,
+    server: ApiServer, resource: Resource, *, sleep: Callable[[float], object] = time.sleep
 ) -> Iterator[ListedPage]:
     """Yield the pages of a list of all objects of a kind. Retries failed requests.
 

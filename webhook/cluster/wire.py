@@ -104,10 +104,7 @@ def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
 def name_only(meta: ObjectMeta, read: Reader, *, uid: bool = True) -> ApiObject:
     """Return an object with only name, namespace, uid and version. A deletion without uid matches every uid."""
     kept = ObjectMeta(
-        name=meta.name,
-        namespace=meta.namespace,
-        uid=meta.uid if uid else "",
-        resource_version=meta.resource_version,
+        name=meta.name, namespace=meta.namespace, uid=meta.uid if uid else "", resource_version=meta.resource_version
     )
     return read.value(msgspec.json.encode(Named(metadata=kept)))
 

@@ -244,8 +244,7 @@ def _default_constraints(part: CheckedDocument, owner: Path) -> Iterator[ConfigF
     constraints = [_constraint(part, (*path, index)) for index in range(len(part.at(path, list) or ()))]
     defaulting_type = part.at((*owner, "defaultingType"), str) if owner == _DEFAULTS else None
     args = PodTopologySpreadArgs(
-        defaulting_type="List" if defaulting_type is None else defaulting_type,
-        default_constraints=tuple(constraints),
+        defaulting_type="List" if defaulting_type is None else defaulting_type, default_constraints=tuple(constraints)
     )
     errors = validate_args(args)
     as_pods = [_in_a_pod(part, (*path, index), constraint) for index, constraint in enumerate(constraints)]

@@ -31,12 +31,7 @@ class PolicyUpkeep:
     """
 
     def __init__(
-        self,
-        server: ApiServer,
-        release: str,
-        policy: Callable[[], Policy],
-        *,
-        clock: Callable[[], float] = time.time,
+        self, server: ApiServer, release: str, policy: Callable[[], Policy], *, clock: Callable[[], float] = time.time
     ) -> None:
         self._server = server
         self._release = release

@@ -104,10 +104,7 @@ class CpuThrottle:
     """
 
     def __init__(
-        self,
-        share: float,
-        pause: Callable[[float], object],
-        clock: Callable[[], float] = time.thread_time,
+        self, share: float, pause: Callable[[float], object], clock: Callable[[], float] = time.thread_time
     ) -> None:
         self._rest = 1 / share - 1
         self._pause = pause

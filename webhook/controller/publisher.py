@@ -47,11 +47,7 @@ class Publisher:
     """Writes the reports and events of scan results. Not thread-safe."""
 
     def __init__(
-        self,
-        reports: ReportWriter | None,
-        events: EventWriter | None,
-        guard: ScaleInGuard,
-        clock: Callable[[], float],
+        self, reports: ReportWriter | None, events: EventWriter | None, guard: ScaleInGuard, clock: Callable[[], float]
     ) -> None:
         self._reports = reports
         self._events = events

@@ -181,12 +181,7 @@ def read_snapshot(
         index.mark_missing(resource, why)
     taken_at = None if header is None else header.taken_at
     return Snapshot(
-        index=index,
-        version=version,
-        taken_at=taken_at,
-        objects=dict(kinds),
-        kept=tuple(kept),
-        left_out=tuple(refused),
+        index=index, version=version, taken_at=taken_at, objects=dict(kinds), kept=tuple(kept), left_out=tuple(refused)
     )
 
 

@@ -124,10 +124,7 @@ def _workloads(audits: Sequence[ClusterAudit]) -> list[FleetWorkload]:
     faulty = [(title, own) for title, own in states.items() if any(_badness(own))]
     return [
         FleetWorkload(
-            rule="fleet-workload",
-            workload=title,
-            differs=len({state.rules for state in own}) > 1,
-            clusters=tuple(own),
+            rule="fleet-workload", workload=title, differs=len({state.rules for state in own}) > 1, clusters=tuple(own)
         )
         for title, own in sorted(faulty, key=lambda entry: (_badness(entry[1]), entry[0]))
     ]

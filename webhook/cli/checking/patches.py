@@ -45,11 +45,7 @@ _VALUE_RULES = (API_RULES - {_LIST_RULE}) | {
 
 
 # The kind by the path of its constraints, for a patch without a kind.
-_BY_PATH = {
-    "spec.template.spec": DEPLOYMENT,
-    "spec.jobTemplate.spec.template.spec": CRON_JOB,
-    "spec": POD,
-}
+_BY_PATH = {"spec.template.spec": DEPLOYMENT, "spec.jobTemplate.spec.template.spec": CRON_JOB, "spec": POD}
 # The version of a kind, for a target without one. Built-in kinds come last and win.
 _VERSIONS = {kind[1]: native_version(kind) for kind in (*OPERATOR_LAYOUTS, *KINDS, *BUILT_IN_KINDS)}
 # Limits of a JSON pointer: its list index and its steps. Operations beyond them are skipped.

@@ -17,14 +17,7 @@ from webhook import logs
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame, today
 from webhook.cli.parameters import OBJECT_NAME, duration
-from webhook.cli.server_options import (
-    address,
-    api_server,
-    ca_options,
-    lifetimes,
-    loaded_policy,
-    option,
-)
+from webhook.cli.server_options import address, api_server, ca_options, lifetimes, loaded_policy, option
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.writing.ca_bundle import KINDS
 from webhook.cluster.writing.ca_secret import CaSecret
@@ -162,11 +155,7 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
     help="Address for /healthz, /readyz and /metrics, over plain HTTP.",
 )
 @option(
-    "--log-level",
-    type=click.Choice(logs.LEVELS),
-    default="info",
-    show_default=True,
-    help="Lowest level of log lines.",
+    "--log-level", type=click.Choice(logs.LEVELS), default="info", show_default=True, help="Lowest level of log lines."
 )
 @option("--console", metavar="HOST:PORT", help="With --scan: address of the console, over plain HTTP.")
 @click.option(

@@ -23,10 +23,7 @@ _IN_CLONE = Path(__file__).parents[3] / "docs" / "rules"
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
-@click.command(
-    short_help="Explain a rule, or list all rules.",
-    epilog="Exit code: 0, or 2 for wrong usage.",
-)
+@click.command(short_help="Explain a rule, or list all rules.", epilog="Exit code: 0, or 2 for wrong usage.")
 @click.argument("rule_id", metavar="[ID]", type=RULE_ID, required=False)
 @output_option("text", "json", "yaml")
 def rule(*, rule_id: str | None, output: str) -> None:

@@ -86,13 +86,7 @@ Write one finding a line, or several with commas. The mode and the path are opti
 @output_option("text", "json")
 @click.option("-v", "--verbose", is_flag=True, help="List passing documents too.")
 @review_options
-def test(
-    *,
-    paths: tuple[str, ...],
-    output: str,
-    verbose: bool,
-    frame: Frame,
-) -> Exit:
+def test(*, paths: tuple[str, ...], output: str, verbose: bool, frame: Frame) -> Exit:
     """Run the tests in these directories."""
     cases, faults = _run_cases(paths, frame)
     print_faults(faults)

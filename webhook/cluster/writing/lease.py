@@ -35,12 +35,7 @@ class Elector:
     """Acquires a Lease. `run` needs its own thread, and any thread may read ``holder`` and ``fault``."""
 
     def __init__(
-        self,
-        server: ApiServer,
-        lease: tuple[str, str],
-        identity: str,
-        *,
-        clock: Callable[[], float] = time.monotonic,
+        self, server: ApiServer, lease: tuple[str, str], identity: str, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._server = server
         namespace, name = lease

@@ -159,11 +159,7 @@ def _health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
 
 def health_page(shown: Shown, scan: ClusterScan) -> dict[str, object]:
     """Return the template's values for the health page."""
-    return {
-        "facts": [*_facts(shown, scan)],
-        "lacks": scan.lacks,
-        "gaps": scan.gaps,
-    }
+    return {"facts": [*_facts(shown, scan)], "lacks": scan.lacks, "gaps": scan.gaps}
 
 
 def _facts(shown: Shown, scan: ClusterScan) -> Iterator[Fact]:

@@ -121,11 +121,7 @@ def _scale_in(workload: ScannedWorkload, *, live: bool) -> dict[str, object] | N
         text = _GUARD_UNKNOWN
     elif state.inactive:
         text = f"The policy asks for the guard. It is not active: {state.inactive}."
-    return {
-        "worst": state.worst_skew,
-        "above": state.above,
-        "text": text,
-    }
+    return {"worst": state.worst_skew, "above": state.above, "text": text}
 
 
 def _constraint(skew: ActualSkew) -> dict[str, object]:
@@ -184,11 +180,7 @@ def _meaning(skew: ActualSkew, limit: int | None) -> str:
 
 
 def _pending(pod: PendingPod, moment: datetime | None) -> dict[str, object]:
-    return {
-        "name": one_line(pod.name),
-        "cause": _CAUSES[pod.cause],
-        "age": age(pod.since, moment) or "not known",
-    }
+    return {"name": one_line(pod.name), "cause": _CAUSES[pod.cause], "age": age(pod.since, moment) or "not known"}
 
 
 def _facts(workload: ScannedWorkload) -> Iterator[Fact]:

@@ -64,10 +64,7 @@ def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> lis
     for key, node, _ in follow(root, manifest.prefix.removesuffix(".")):
         _check_own(text.text, root, key, node)
         root = node
-    changes = _joined(
-        text.text,
-        sorted(_changes(text, root, before, after), key=lambda change: change.start),
-    )
+    changes = _joined(text.text, sorted(_changes(text, root, before, after), key=lambda change: change.start))
     for one, other in pairwise(changes):
         if other.start < one.end:
             raise UneditableError("the changes overlap")

@@ -237,11 +237,7 @@ def _twice(document: InputDocument, key: str, index: int, hint: str = "", *, for
 
 
 def _objects(
-    document: InputDocument,
-    value: Json,
-    prefix: str,
-    locate: Callable[[str], FieldPosition],
-    outer: Head | None = None,
+    document: InputDocument, value: Json, prefix: str, locate: Callable[[str], FieldPosition], outer: Head | None = None
 ) -> Iterator[Manifest | InputFault]:
     """Yield the object in ``value``, or each object of a List. ``outer`` is the List containing the value, if any."""
 

@@ -25,15 +25,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.remote_index import SEVERAL_REVISIONS, IndexQuestion, answer_all
 from webhook.core.review.decision import Decision
 from webhook.metrics import Metrics
-from webhook.server.costly.job import (
-    LENGTH,
-    Answers,
-    NewView,
-    NodesReference,
-    ReviewJob,
-    pack,
-    unpack,
-)
+from webhook.server.costly.job import LENGTH, Answers, NewView, NodesReference, ReviewJob, pack, unpack
 from webhook.server.turns import Caller, Turns
 
 _PROCESS = "webhook.server.costly.process"

@@ -26,16 +26,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.remote_index import IndexQuestion, judge_remotely
 from webhook.core.review.decision import Decision
 from webhook.core.review.review import review
-from webhook.server.costly.job import (
-    LENGTH,
-    Answers,
-    NewView,
-    NodesReference,
-    Ready,
-    ReviewJob,
-    pack,
-    unpack,
-)
+from webhook.server.costly.job import LENGTH, Answers, NewView, NodesReference, Ready, ReviewJob, pack, unpack
 
 # The server has priority for the container's memory: above this limit, the job fails.
 _MOST_BYTES = 256 * 1024 * 1024

@@ -19,12 +19,7 @@ CLOSE = (b"connection", b"close")
 def encode_response(status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes:
     """Return an HTTP/1.1 response with its Date."""
     line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
-    return b"%b%bdate: %b\r\n\r\n%b" % (
-        line,
-        b"".join(b"%b: %b\r\n" % pair for pair in headers),
-        date_value(),
-        body,
-    )
+    return b"%b%bdate: %b\r\n\r\n%b" % (line, b"".join(b"%b: %b\r\n" % pair for pair in headers), date_value(), body)
 
 
 def date_value() -> bytes:

@@ -36,12 +36,7 @@ _MAX_ERROR_CHARS = 400  # five lines of a usual terminal
 @click.option("--summary", is_flag=True, help="In text, print only the summary.")
 @settings_options
 def audit(
-    *,
-    files: tuple[str, ...],
-    results: ResultOptions,
-    summary: bool,
-    contexts: tuple[str, ...],
-    settings: Settings,
+    *, files: tuple[str, ...], results: ResultOptions, summary: bool, contexts: tuple[str, ...], settings: Settings
 ) -> Exit:
     """Check all workloads of a cluster. The page starts with a summary. Each finding follows.
 

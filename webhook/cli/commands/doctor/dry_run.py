@@ -113,10 +113,7 @@ _DEPLOYMENT: Mapping[str, Any] = {
                         "name": "none",
                         "image": "registry.k8s.io/pause",
                         "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}, "limits": {"memory": "1Mi"}},
-                        "securityContext": {
-                            "allowPrivilegeEscalation": False,
-                            "capabilities": {"drop": ["ALL"]},
-                        },
+                        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
                     }
                 ],
             },

@@ -87,13 +87,7 @@ def _may_be_removed(pod: _Bound, target: Target) -> bool:
 
 
 def targets(  # noqa: PLR0913 the last two by keyword
-    target: Target,
-    known: ClusterSource,
-    context: Context,
-    what_if: WhatIf,
-    *,
-    replicas: int | None,
-    everywhere: bool,
+    target: Target, known: ClusterSource, context: Context, what_if: WhatIf, *, replicas: int | None, everywhere: bool
 ) -> tuple[Targets, bool]:
     """Read the simulated workloads, and the pods that may lose their node or be removed by a scale-in.
 

@@ -29,11 +29,7 @@ def work(*, selection: ClusterSelection, frame: Frame) -> None:
     """Run a what-if simulation for the console: read the change from stdin and write the result as JSON to stdout."""
     change = decoder_of(WhatIfChange).decode(sys.stdin.buffer.read())
     request = SimulationRequest(
-        words=(change.title,),
-        what_if=change.what_if,
-        replicas=change.replicas,
-        rollout=change.rollout,
-        states=_STATES,
+        words=(change.title,), what_if=change.what_if, replicas=change.replicas, rollout=change.rollout, states=_STATES
     )
     answers, _ = answer_request(request, selection, replace(frame, namespace=change.namespace))
     sys.stdout.buffer.write(msgspec.json.encode(simulated(answers)))

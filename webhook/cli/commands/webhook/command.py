@@ -99,10 +99,7 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     "--snapshot", metavar="FILE", help="Read the cluster from a file: a snapshot, or output of kubectl (JSON, YAML)."
 )
 @option(
-    "--kube-version",
-    metavar="VERSION",
-    type=VERSION,
-    help=f"Behave as this Kubernetes release. [default: {RECORDED}]",
+    "--kube-version", metavar="VERSION", type=VERSION, help=f"Behave as this Kubernetes release. [default: {RECORDED}]"
 )
 @option(
     "--drain-seconds",
@@ -127,9 +124,7 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     help="Do not warn for rules that an admission policy has whole. Use with the controller's --admission-policies.",
 )
 @click.option(
-    "--example",
-    is_flag=True,
-    help="Run with an example cluster and policy, and print three commands to try.",
+    "--example", is_flag=True, help="Run with an example cluster and policy, and print three commands to try."
 )
 @click.option(
     "--kubeconfig",
@@ -141,9 +136,7 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
 )
 @click.option("--context", metavar="NAME", help="Context in the kubeconfig.")
 @click.option(
-    "--register/--no-register",
-    default=True,
-    help="Create webhook configurations in the cluster of --kubeconfig.",
+    "--register/--no-register", default=True, help="Create webhook configurations in the cluster of --kubeconfig."
 )
 @click.option(
     "--advertise", metavar="HOST", help="Address at which the API server of --kubeconfig reaches this machine."

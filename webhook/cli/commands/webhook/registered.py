@@ -20,13 +20,7 @@ import click
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.server_options import api_server
 from webhook.cluster.errors import ClusterError
-from webhook.cluster.writing.registration import (
-    REGISTRATION_NAME,
-    configurations,
-    has_groups,
-    register,
-    unregister,
-)
+from webhook.cluster.writing.registration import REGISTRATION_NAME, configurations, has_groups, register, unregister
 from webhook.server.run import ServerPlan, serve
 
 Configurations = Sequence[Mapping[str, Any]]
