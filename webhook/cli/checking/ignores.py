@@ -24,6 +24,7 @@ from webhook.manifests.reading.manifest import Manifest
 
 _MARK = b"evenspread:"
 _COMMENT = re.compile(r"#[ \t]*evenspread:[ \t]*ignore\b(?:\[([^]\r\n]*)\])?[ \t]*([^\r\n]*)")
+# The fields of an object's type and name.
 _HEAD = ("apiVersion", "kind", "metadata", "metadata.name")
 _SHOWN_RULES = 5
 _FORM = "write it as # evenspread: ignore[RULE] reason"
@@ -94,7 +95,7 @@ class IgnoreLog:
             return [*rows]
         for ignore in ignores:
             self._needed.setdefault(ignore, set()).update(undecided)
-        head = _head_lines(manifest)
+        head = frozenset(manifest.locate(path).line for path in _HEAD)
         return [self._judged(row, ignores, head, frame.policy.annotations.exempt) for row in rows]
 
     def _judged(self, row: Row, ignores: Sequence[Ignore], head: frozenset[int], allowed: Exempts) -> Row:
@@ -139,9 +140,7 @@ def insertion(data: bytes, row: Row, allowed: Exempts) -> TextEdit | None:
     """Return the edit that adds an ignore comment above a finding. None if a comment has no effect there."""
     if row.manifest.document.json or row.waived or not _silenced(row, allowed):
         return None
-    lines = data.split(b"\n")
-    line = lines[row.place.line - 1]
-    start = sum(len(above) + 1 for above in lines[: row.place.line - 1])
+    start, line = _line_at(data, row.place.line)
     indent, line_end = line[: len(line) - len(line.lstrip(b" "))], b"\r\n" if line.endswith(b"\r") else b"\n"
     comment = f"# evenspread: ignore[{row.judged.finding.rule}] reason".encode()
     return TextEdit(start, start, indent + comment + line_end)
@@ -152,9 +151,7 @@ def removal(data: bytes, ignore: Ignore, rules: Collection[str]) -> TextEdit:
 
     If no rule is left, the edit removes the comment.
     """
-    lines = data.split(b"\n")
-    line = lines[ignore.line - 1]
-    start = sum(len(above) + 1 for above in lines[: ignore.line - 1])
+    start, line = _line_at(data, ignore.line)
     before = line.decode("utf-8", "replace")[: ignore.column - 1]
     begin = start + len(before.encode())
     if kept := [rule for rule in ignore.rules if rule not in rules]:
@@ -164,9 +161,10 @@ def removal(data: bytes, ignore: Ignore, rules: Collection[str]) -> TextEdit:
     return TextEdit(start, min(start + len(line) + 1, len(data)), b"")
 
 
-def _head_lines(manifest: Manifest) -> frozenset[int]:
-    """The lines of an object's type and name."""
-    return frozenset(manifest.locate(path).line for path in _HEAD)
+def _line_at(data: bytes, number: int) -> tuple[int, bytes]:
+    """A line, which counts from 1, after the index of its first byte."""
+    *above, line = data.split(b"\n", number)[:number]
+    return sum(len(each) + 1 for each in above), line
 
 
 def may_have_ignores(text: bytes) -> bool:
@@ -179,7 +177,8 @@ def ignores_in(document: InputDocument) -> Iterator[Ignore]:
     if document.json or not may_have_ignores(document.text):
         return
     text = document.text.decode("utf-8", "replace")
-    comments = [match for match in _COMMENT.finditer(text) if _is_comment(text, match.start())]
+    # YAML reads a hash sign as a comment at the start of a line and after white space.
+    comments = [match for match in _COMMENT.finditer(text) if match.start() == 0 or text[match.start() - 1] in " \t\n"]
     if not comments:
         return
     scalars = _scalars(text)
@@ -202,11 +201,6 @@ def ignores_in(document: InputDocument) -> Iterator[Ignore]:
             last=0 if target is None else document.line + _block_end(lines, target),
             of_document=target == content,
         )
-
-
-def _is_comment(text: str, index: int) -> bool:
-    """Whether YAML reads a hash sign as a comment: at the start of a line or after white space."""
-    return index == 0 or text[index - 1] in " \t\n"
 
 
 def _scalars(text: str) -> list[tuple[int, int]]:

@@ -139,7 +139,7 @@ def _in_mapping(
         yield _replaced(page, node, fields)
     elif len(removed) == len(order):
         whole = _replaced(page, node, fields)
-        margin = " " * (node.start - page.text.rfind("\n", 0, node.start) - 1)
+        margin = " " * column(page.text, node.start)
         break_ = line_break(page.text, line_end(page.text, node.start))
         yield _Replacement(
             whole.start, whole.end, f"{break_}{margin}".join(one_field(*item) for item in fields.items())
@@ -288,14 +288,14 @@ def _on_lines(
         if place or _begins_line(text, order[0]):
             line = text.rfind("\n", 0, order[place].key.start) + 1
             if place > stays or _begins_line(text, order[0]):
-                yield _Replacement(line, end, "") if text[end - 1] == "\n" else _Replacement(line - 1, end, "")
+                yield _removed_lines(text, line, end)
         else:
             # The first field shares a line with the item's hyphen. The next field moves up to it.
             _check_no_comment(text[end : order[stays].key.start])
             yield _Replacement(order[0].key.start, order[stays].key.start, "")
     if fields:
         behind = order[max(place for place in range(len(order)) if place not in removed)]
-        margin = " " * (order[0].key.start - text.rfind("\n", 0, order[0].key.start) - 1)
+        margin = " " * column(text, order[0].key.start)
         end = line_end(text, behind.end)
         lines = (line for item in fields.items() for line in _field_lines(page, node, *item))
         added = "".join(f"{line_break(text, end)}{margin}{line}" for line in lines)
@@ -355,13 +355,18 @@ def _without_item(page: Text, node: ValuePosition, place: int) -> _Replacement:
     item = (node.items or [])[place]
     line = page.text.rfind("\n", 0, _dash(page, item)) + 1
     end = _whole_lines(page.text, _end(page, item))
-    return _Replacement(line, end, "") if page.text[end - 1] == "\n" else _Replacement(line - 1, end, "")
+    return _removed_lines(page.text, line, end)
+
+
+def _removed_lines(text: str, line: int, end: int) -> _Replacement:
+    """Remove whole lines. If the last has no line break, the one before the first goes."""
+    return _Replacement(line if text[end - 1] == "\n" else line - 1, end, "")
 
 
 def _with_items(page: Text, node: ValuePosition, new: Sequence[Json]) -> _Replacement:
     text, last = page.text, (node.items or [])[-1]
     dash = _dash(page, last)
-    margin = " " * (dash - text.rfind("\n", 0, dash) - 1)
+    margin = " " * column(text, dash)
     end = line_end(text, _end(page, last))
     lines = (
         line for item in new for line in (block_lines([item]) if text[last.start] not in "{[" else [f"- {flow(item)}"])

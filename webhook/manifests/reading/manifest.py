@@ -23,7 +23,7 @@ from webhook.manifests.reading.documents import InputDocument, InputFault, split
 from webhook.manifests.reading.go_yaml import MAX_DUPLICATES, MAX_YAML_LEVELS, Json, read_document
 from webhook.manifests.reading.lists import Head, inherit, missing_type, split_list
 from webhook.manifests.reading.other_files import VALUES, claims, passed_constraints, why_passed_over
-from webhook.manifests.reading.positions import ValuePosition, find, is_too_deep, json_duplicates, json_tree, yaml_tree
+from webhook.manifests.reading.positions import find, is_too_deep, json_duplicates, json_tree, yaml_tree
 from webhook.manifests.reading.unreadable import unreadable
 from webhook.manifests.reading.yaml_scalars import UnreadableDocumentError
 
@@ -204,8 +204,7 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
         message = "kubectl ignores everything from here to the next '---': the document has ended"
         yield document.fault(message, reading.trailing, foreign=foreign)
     if reading.value is not None:
-        locate = _locator(document, lambda: yaml_tree(document.text))
-        yield from _objects(document, reading.value, "", locate)
+        yield from _objects(document, reading.value, "", _locator(document))
 
 
 def _values(document: InputDocument, value: Json, *, is_asked: bool) -> Iterator[Manifest]:
@@ -213,7 +212,7 @@ def _values(document: InputDocument, value: Json, *, is_asked: bool) -> Iterator
     if is_asked and isinstance(value, dict) and may_hold_constraints(document.text):
         head = Head("", VALUES_KIND, {"name": PurePath(document.file).name})
         value = {**value, "apiVersion": "", "kind": VALUES_KIND}
-        yield _manifest(document, head, value, _locator(document, lambda: yaml_tree(document.text)), "")
+        yield _manifest(document, head, value, _locator(document))
 
 
 def _definition(document: InputDocument) -> Manifest | None:
@@ -227,7 +226,7 @@ def _definition(document: InputDocument) -> Manifest | None:
     name = _NAME_OF.search(document.text)
     value = {**types, "metadata": {"name": name[1].decode("utf-8", "replace")} if name else {}}
     head = Head(types["apiVersion"], types["kind"], value["metadata"])
-    return _manifest(document, head, value, _locator(document, lambda: yaml_tree(document.text)), "")
+    return _manifest(document, head, value, _locator(document))
 
 
 def _twice(document: InputDocument, key: str, index: int, hint: str = "", *, foreign: bool = False) -> InputFault:
@@ -310,7 +309,7 @@ def _json_objects(
         return
     for key, index in twice[:MAX_DUPLICATES]:
         yield _twice(document, key, index)
-    yield _manifest(document, stated, typed, _locator(document, lambda: json_tree(document.text.decode())), "")
+    yield _manifest(document, stated, typed, _locator(document))
 
 
 def _json_head(document: InputDocument) -> Head | InputFault:
@@ -359,7 +358,7 @@ def _json_patch(document: InputDocument, value: Json, locate: Callable[[str], Fi
     if not isinstance(value, list) or not value or not all(map(_is_operation, value)):
         return None
     patch = {OPERATIONS: value}
-    return _manifest(document, Head("", JSON_PATCH), patch, lambda path: locate(path.removeprefix(OPERATIONS)), "")
+    return _manifest(document, Head("", JSON_PATCH), patch, lambda path: locate(path.removeprefix(OPERATIONS)))
 
 
 def _is_operation(value: Json) -> bool:
@@ -392,7 +391,7 @@ def _manifest(
     head: Head,
     value: bytes | Mapping[str, Json],
     locate: Callable[[str], FieldPosition],
-    prefix: str,
+    prefix: str = "",
 ) -> Manifest:
     metadata = head.metadata if isinstance(head.metadata, dict) else {}
     namespace, name = metadata.get("namespace"), metadata.get("name") or metadata.get("generateName")
@@ -410,9 +409,9 @@ def _manifest(
     )
 
 
-def _locator(document: InputDocument, build: Callable[[], ValuePosition]) -> Callable[[str], FieldPosition]:
+def _locator(document: InputDocument) -> Callable[[str], FieldPosition]:
     """A function to find fields of a document. The first call builds the tree and splits the lines."""
-    tree = cache(build)
+    tree = cache(lambda: json_tree(document.text.decode()) if document.json else yaml_tree(document.text))
     lines = cache(lambda: document.text.decode("utf-8", "replace").removeprefix("\ufeff").split("\n"))
     starts = cache(lambda: [0, *accumulate(len(line) + 1 for line in lines())])
 

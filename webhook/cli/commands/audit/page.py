@@ -130,9 +130,8 @@ def _worst(noun: str, rows: Sequence[Row], name: Callable[[Row], str]) -> Iterat
         (title, Counter(row.severity for row in own))
         for title, own in sorted(grouped.items(), key=lambda entry: (_badness(entry[1]), entry[0]))
     ]
-    width = max(len(entry[0]) for entry in worst[:_MAX_ROWS])
     head = f"WORST {noun.upper()}S"
-    width = max(width, len(head))
+    width = max(len(head), *(len(title) for title, _ in worst[:_MAX_ROWS]))
     severities = "  ".join(f"{severity.upper():>6}" for severity in _SEVERITIES)
     yield "\n" + paint(f"{head:{width}}  {severities}", BOLD) + "\n"
     for title, counts in worst[:_MAX_ROWS]:

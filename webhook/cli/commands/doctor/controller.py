@@ -83,17 +83,14 @@ def _running(facts: InstallationFacts) -> Diagnosis:
         where,
         f"{ready} of {wanted} pods are ready{reasons(facts.controller_pods)}",
         why,
-        _log_commands(facts),
+        _commands(facts, facts.controller),
     )
 
 
-def _log_commands(facts: InstallationFacts) -> str:
-    return _commands(facts.namespace, name_of(facts.controller))
-
-
-def _commands(namespace: str, deployment: str) -> str:
-    target = f"deployment/{deployment}"
-    return f"kubectl -n {namespace} logs {target} --tail=20\nkubectl -n {namespace} rollout restart {target}"
+def _commands(facts: InstallationFacts, deployment: object) -> str:
+    """The commands that print the log of a Deployment and restart it."""
+    kubectl, target = f"kubectl -n {facts.namespace}", f"deployment/{name_of(deployment)}"
+    return f"{kubectl} logs {target} --tail=20\n{kubectl} rollout restart {target}"
 
 
 def _leader(facts: InstallationFacts) -> Diagnosis:
@@ -106,12 +103,12 @@ def _leader(facts: InstallationFacts) -> Diagnosis:
         return problem("leader", where, "does not exist", lost, helm_upgrade(facts))
     holder, renewed = at(facts.lease, "spec", "holderIdentity"), _time(at(facts.lease, "spec", "renewTime"))
     if not holder or renewed is None:
-        return problem("leader", where, "no controller holds it", lost, _log_commands(facts))
+        return problem("leader", where, "no controller holds it", lost, _commands(facts, facts.controller))
     seconds = at(facts.lease, "spec", "leaseDurationSeconds", default=0)
     pod = str(holder).rpartition("_")[0] or holder
     if facts.now > renewed + timedelta(seconds=seconds):
         held = f"{pod} held it until {renewed:%Y-%m-%d %H:%M:%S} UTC"
-        return problem("leader", where, held, lost, _log_commands(facts))
+        return problem("leader", where, held, lost, _commands(facts, facts.controller))
     return ok("leader", where, f"{pod} leads")
 
 
@@ -127,7 +124,7 @@ def health(facts: InstallationFacts) -> Iterator[Diagnosis]:
     for deployment, replicas in ((facts.deployment, facts.replicas), (facts.controller, facts.controllers)):
         if not isinstance(deployment, Mapping) or not replicas:
             continue
-        lines = [*_faults(facts, name_of(deployment), replicas)]
+        lines = [*_faults(facts, deployment, replicas)]
         yield from lines
         unread = next((replica.readyz for replica in replicas if isinstance(replica.readyz, Unread)), None)
         where = f"Deployment {facts.namespace}/{name_of(deployment)}"
@@ -137,8 +134,8 @@ def health(facts: InstallationFacts) -> Iterator[Diagnosis]:
             yield ok("health", where, "its pods report no faults")
 
 
-def _faults(facts: InstallationFacts, deployment: str, replicas: tuple[Replica, ...]) -> Iterator[Diagnosis]:
-    fix = _commands(facts.namespace, deployment)
+def _faults(facts: InstallationFacts, deployment: object, replicas: tuple[Replica, ...]) -> Iterator[Diagnosis]:
+    fix = _commands(facts, deployment)
     for replica in replicas:
         if isinstance(replica.readyz, Unread):
             continue
