@@ -17,6 +17,7 @@ from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.live_cluster import ClusterSelection, open_cluster, reading
 from webhook.cli.options import cluster_options, policy_option
 from webhook.cli.output.long_runs import Progress, collect_rarely
+from webhook.cli.output.page import counted_kinds
 from webhook.cli.output.terminal import print_message
 from webhook.cluster.resources import BUDGETS
 from webhook.core.policy.policy import Policy
@@ -72,7 +73,8 @@ def snapshot(*, file: str | None, anonymise: bool, selection: ClusterSelection, 
         for line in taken.missing:
             print_message(f"{taken.source}: note: {line}")
         written = _write(taken, target, packed=file is not None and file.endswith(".gz"))
-    click.echo(f"{taken.source}, Kubernetes {taken.header.kubernetes_version or 'unknown'}: {_kinds(taken)}", err=True)
+    objects = f"{plural(sum(taken.kinds.values()), 'object')} ({counted_kinds(taken.kinds, _MAX_KINDS)})"
+    click.echo(f"{taken.source}, Kubernetes {taken.header.kubernetes_version or 'unknown'}: {objects}", err=True)
     click.echo(f"{file or 'written'}: {written}, {time.monotonic() - began:.1f} s", err=True)
 
 
@@ -134,10 +136,3 @@ def _bytes(count: int) -> str:
     if count < 2**20:
         return f"{count / 2**10:.1f} KiB"
     return f"{count / 2**20:.1f} MiB"
-
-
-def _kinds(taken: CapturedSnapshot) -> str:
-    counts = sorted(taken.kinds.items(), key=lambda entry: -entry[1])
-    shown = ", ".join(f"{count:,} {kind}" for kind, count in counts[:_MAX_KINDS])
-    more = sum(count for _, count in counts[_MAX_KINDS:])
-    return f"{plural(sum(taken.kinds.values()), 'object')} ({shown}{f', {more:,} of other kinds' if more else ''})"

@@ -3,7 +3,8 @@
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TextIO, TypeVar
 
@@ -41,6 +42,14 @@ def wrapped(text: str, *codes: str, indent: str = "") -> Iterator[str]:
     )
     for line in lines:
         yield paint(line, *codes) + "\n"
+
+
+def counted_kinds(kinds: Mapping[str, int], most: int) -> str:
+    """The numbers of objects of the ``most`` frequent kinds: ``9 Pod, 3 Node, 2 of other kinds``."""
+    counts = Counter(kinds).most_common()
+    rest = sum(count for _, count in counts[most:])
+    shown = [f"{count:,} {kind}" for kind, count in counts[:most]]
+    return ", ".join([*shown, *([f"{rest:,} of other kinds"] if rest else [])])
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -8,13 +8,13 @@ from webhook.answers.audited import CAUSES
 from webhook.cli.checking.finding_text import fix, message
 from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.formats.text import COLORS, gap_lines, unread
-from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, paint, table_lines
+from webhook.cli.output.page import BOLD, DIM, GREEN, RED, YELLOW, counted_kinds, paint, table_lines
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.scan.actual_skew import domain_text
 from webhook.core.scan.scan_results import ClusterScan, PendingCause, ScannedWorkload
-from webhook.core.text import one_line, plural
+from webhook.core.text import listed, one_line, plural
 
 _MAX_KINDS = 8  # in a line, and
 _MAX_ROWS = 10  # in a table, so that people read the whole page; -o json has everything
@@ -52,10 +52,7 @@ def render(result: RunResult, *, findings: bool = True, places: bool = True, ver
 
 
 def _object_counts(result: RunResult) -> Iterator[str]:
-    kinds = Counter(result.kinds).most_common()
-    shown = ", ".join(f"{count:,} {kind}" for kind, count in kinds[:_MAX_KINDS])
-    rest = sum(count for _, count in kinds[_MAX_KINDS:])
-    yield f"{plural(result.objects, 'object')}: {shown}{f', {rest:,} of other kinds' if rest else ''}\n"
+    yield f"{plural(result.objects, 'object')}: {counted_kinds(result.kinds, _MAX_KINDS)}\n"
     owned = f", with {plural(result.owned, 'object')} that they own" if result.owned else ""
     yield f"{plural(result.workloads, 'workload')} checked{owned}\n"
     if result.whole:
@@ -77,31 +74,25 @@ def _totals(result: RunResult, counted: Sequence[Row]) -> Iterator[str]:
             for severity in _SEVERITIES
             if severities[severity]
         )
-        objects = _objects(counted)
-        yield f"{paint(plural(len(counted), 'finding'), BOLD)} in {plural(len(objects), 'workload')}: {parts}"
+        yield f"{paint(plural(len(counted), 'finding'), BOLD)} in {plural(len(_titles(counted)), 'workload')}: {parts}"
     else:
         yield paint("no findings", GREEN)
     exempted = len(result.rows) - len(counted)
     yield f"; {exempted:,} exempted\n" if exempted else "\n"
-    now = _objects(row for row in counted if row.judged.mode is Mode.DENY)
-    later = _objects(row for row in counted if row.judged.configured is Mode.DENY)
+    now = _titles(row for row in counted if row.judged.mode is Mode.DENY)
+    later = _titles(row for row in counted if row.judged.configured is Mode.DENY)
     if now:
-        yield paint(f"the webhook would deny {plural(len(now), 'workload')}", RED) + f": {_names(now)}\n"
+        yield paint(f"the webhook would deny {plural(len(now), 'workload')}", RED) + f": {listed(now, _MAX_ROWS)}\n"
     elif later:
         text = f"with --ceiling deny, the webhook would deny {plural(len(later), 'workload')}"
-        yield f"{paint(text, YELLOW)}: {_names(later)}\n"
+        yield f"{paint(text, YELLOW)}: {listed(later, _MAX_ROWS)}\n"
     elif counted:
         yield "the webhook would deny no workload, even with --ceiling deny\n"
 
 
-def _objects(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
-    """The titles of the rows' workloads, by apiVersion and title."""
-    return {(row.manifest.api_version, row.manifest.title): row.manifest.title for row in rows}
-
-
-def _names(objects: dict[tuple[str, str], str]) -> str:
-    names = sorted(objects.values())
-    return ", ".join(names[:_MAX_ROWS]) + (f" and {len(names) - _MAX_ROWS:,} more" if len(names) > _MAX_ROWS else "")
+def _titles(rows: Iterable[Row]) -> list[str]:
+    """The sorted titles of the rows' workloads. Two API versions can have the same title."""
+    return sorted(title for title, _ in {(row.manifest.title, row.manifest.api_version) for row in rows})
 
 
 def _by_rule(rows: Sequence[Row]) -> Iterator[str]:
@@ -117,7 +108,7 @@ def _by_rule(rows: Sequence[Row]) -> Iterator[str]:
         severity = own[0].severity
         yield (
             f"{rule:{width}}  {paint(f'{severity:8}', COLORS[severity])}  {modes[rule]:{mode_width}}  "
-            f"{len(own):8,}  {len(_objects(own)):9,}  {BY_ID[rule].title}\n"
+            f"{len(own):8,}  {len(_titles(own)):9,}  {BY_ID[rule].title}\n"
         )
 
 

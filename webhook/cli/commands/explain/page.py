@@ -26,7 +26,7 @@ from webhook.core.pods_to_remove.past_scale_ins import PastScaleIn
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.status import Code, Status
 from webhook.core.scheduler.problem import may_preempt
-from webhook.core.text import agree, one_line, plural
+from webhook.core.text import agree, listed, one_line, plural
 from webhook.core.what_if.pods_to_explain import PodToExplain
 from webhook.core.what_if.refused import Refused
 
@@ -175,8 +175,7 @@ def _exceeds(balance: Balance, pods: int) -> bool:
 
 
 def _named(values: Sequence[str]) -> str:
-    first = one_line(values[0], _NAME)
-    return first if len(values) == 1 else f"{first} and {len(values) - 1:,} more"
+    return listed([one_line(values[0], _NAME), *values[1:]], 1)
 
 
 def _why(balance: Balance, value: str, explanation: Explanation) -> str:
