@@ -26,7 +26,6 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.readers import decode_or_none
 from webhook.core.json_edits import Edit, applied
-from webhook.core.json_edits import Edit as EditOfObject
 from webhook.core.pods_to_create.declared import declarable_constraints
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.examination import examine
@@ -70,6 +69,11 @@ class Addition(Struct, frozen=True, kw_only=True):
         keys = (str(constraint["topologyKey"]) for constraint in self.constraints)
         return ", ".join(constraint_name(key, index) for index, key in enumerate(keys))
 
+    @property
+    def after(self) -> Json:
+        """The object with the new constraints."""
+        return applied(value_of(self.manifest), [Edit(f"{self.path}.{FIELD}", [*self.constraints])])
+
 
 class Amended(Struct, frozen=True, kw_only=True):
     """A manifest file with added default constraints.
@@ -97,6 +101,11 @@ class Amendment(Struct, frozen=True, kw_only=True):
     refused: tuple[InputFault, ...]
     faults: tuple[InputFault, ...]
     spared: Mapping[str, int]
+
+    @property
+    def additions(self) -> list[Addition]:
+        """The additions to all files."""
+        return [addition for amended in self.files for addition in amended.additions]
 
 
 def amend(files: Iterable[File | InputFault], frame: Frame, index: ClusterIndex) -> Amendment:
@@ -183,9 +192,7 @@ def _amended(
         except UneditableError as error:
             refused.append(_refusal(addition, str(error)))
             continue
-        object_edit = EditOfObject(f"{addition.path}.{FIELD}", [*addition.constraints])
-        after = applied(value_of(addition.manifest), [object_edit])
-        changes[addition.number] = ObjectChange(addition.number, after, (edit,))
+        changes[addition.number] = ObjectChange(addition.number, addition.after, (edit,))
     # Unusual YAML can defeat an edit, so the edited file is read again.
     kept = proven(file, content, sorted(changes.values(), key=lambda change: change.edits[0].start))
     numbers = {change.number for change in kept}
@@ -225,9 +232,11 @@ def add_defaults(files: Iterable[File | InputFault], frame: Frame, *, write: boo
             for line in line_diff(amended.file.name, amended.file.data, amended.edits)
         )
     failed = {fault.file for fault in unwritten}
-    done = tuple(amended for amended in amendment.files if amended.file.name not in failed)
-    _summarize(structs.replace(amendment, files=done), frame.policy, index, write=write)
-    _warn(done, structs.replace(frame, index=index))
+    done = structs.replace(
+        amendment, files=tuple(amended for amended in amendment.files if amended.file.name not in failed)
+    )
+    _summarize(done, frame.policy, index, write=write)
+    _warn(done.additions, structs.replace(frame, index=index))
     if any(fault.fatal for fault in amendment.faults):
         return Exit.UNREADABLE
     # Work that is left: unwritable changes, and without --write all of them.
@@ -248,20 +257,14 @@ def _written(files: Iterable[Amended], unwritten: list[InputFault]) -> Iterator[
 
 def _summarize(amendment: Amendment, policy: Policy, index: ClusterIndex, *, write: bool) -> None:
     """Print a line with totals, and notes about missing facts."""
-    added = sum(len(amended.additions) for amended in amendment.files)
     spared = ", ".join(f"{count:,} {reason}" for reason, count in sorted(amendment.spared.items()))
-    summary = f"constraints {'added' if write else 'can be added'} to {plural(added, 'workload')}"
+    summary = f"constraints {'added' if write else 'can be added'} to {plural(len(amendment.additions), 'workload')}"
     click.echo(f"{summary}; skipped: {spared}" if spared else summary, err=True)
     if SkipReason.NODES_UNKNOWN in amendment.spared:
         click.echo(
             "nodes-unknown: the defaults depend on the nodes of the cluster; add --cluster or --snapshot FILE", err=True
         )
-    keys = {
-        constraint["topologyKey"]
-        for amended in amendment.files
-        for addition in amended.additions
-        for constraint in addition.constraints
-    }
+    keys = {constraint["topologyKey"] for addition in amendment.additions for constraint in addition.constraints}
     if HOSTNAME in keys and index.lacks("nodes") and not policy.defaults.accept_node_growth:
         click.echo(
             f"note: the nodes are unknown. In a cluster with Karpenter, the webhook omits constraints over {HOSTNAME}",
@@ -269,12 +272,11 @@ def _summarize(amendment: Amendment, policy: Policy, index: ClusterIndex, *, wri
         )
 
 
-def _warn(files: Iterable[Amended], frame: Frame) -> None:
+def _warn(additions: Iterable[Addition], frame: Frame) -> None:
     """Print warnings about pods that the new constraints can leave Pending."""
     hard = [
         addition
-        for amended in files
-        for addition in amended.additions
+        for addition in additions
         if any(constraint["whenUnsatisfiable"] == DO_NOT_SCHEDULE for constraint in addition.constraints)
     ]
     if hard and frame.index is not None and (missing := frame.index.lacks("nodes")):
@@ -293,13 +295,12 @@ def _warn(files: Iterable[Amended], frame: Frame) -> None:
 
 def _effects(addition: Addition, frame: Frame) -> Iterator[str]:
     """Yield the faults that the new constraints cause."""
-    before = value_of(addition.manifest)
-    after = applied(before, [Edit(f"{addition.path}.{FIELD}", [*addition.constraints])])
+    manifest = addition.manifest
     # The new constraints do not cause earlier findings.
-    known = {finding.rule for finding in _findings(before, addition.manifest, frame)}
-    caused = [finding for finding in _findings(after, addition.manifest, frame) if finding.rule not in known]
+    known = {finding.rule for finding in _findings(value_of(manifest), manifest, frame)}
+    caused = [finding for finding in _findings(addition.after, manifest, frame) if finding.rule not in known]
     yield from (one_line(finding.summary) for finding in caused)
-    if not caused and (wanted := _uncertain_pods(after, addition.manifest, frame)):
+    if not caused and (wanted := _uncertain_pods(addition.after, manifest, frame)):
         yield f"some of the {wanted} pods may stay Pending, depending on their order; without these constraints all fit"
 
 
