@@ -79,10 +79,7 @@ def snapshot(*, file: str | None, anonymise: bool, selection: ClusterSelection, 
 
 
 def _taken(selection: ClusterSelection, policy: Policy, progress: Progress) -> CapturedSnapshot:
-    """Take the snapshot of the selected cluster or file.
-
-    Raises CommandError with exit code 3 for an unreadable file, 4 for an unreadable cluster.
-    """
+    """Take the snapshot of a cluster or file. Raises CommandError, with exit code 3 for a file, else 4."""
     if not selection.snapshot:
         with reading():
             return capture(open_cluster(selection), policy, progress, (BUDGETS,))

@@ -28,10 +28,7 @@ def render(result: RunResult, *, api: ReportApi) -> Iterator[str]:
 
 
 def _reported(result: RunResult) -> dict[_Workload, ReportContent]:
-    """Return the findings of each workload as report contents.
-
-    If all rules ran on a whole cluster, the reports also list exceeded constraints and Pending pods.
-    """
+    """Return the reports by workload. Those of all rules also have exceeded constraints and Pending pods."""
     reports, judged = dict[_Workload, ReportContent](), dict[_Workload, list[JudgedFinding]]()
     for row in result.rows:
         manifest = row.manifest

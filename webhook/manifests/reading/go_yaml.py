@@ -136,10 +136,7 @@ class _Key(Enum):
 
 
 class _OpenNode(Struct):
-    """An unfinished YAML mapping or sequence.
-
-    ``key`` is the current key of a mapping: its value is read next. Without a current key, it is the position (`_Key`).
-    """
+    """An unfinished mapping or sequence. ``key`` is the key of the next value, else the position (`_Key`)."""
 
     value: Json
     key: str | _Key

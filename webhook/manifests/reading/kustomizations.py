@@ -185,10 +185,7 @@ def inline_patches(file: File) -> Iterator[tuple[Manifest | InputFault, TypeMeta
 
 
 def _alone(text: str, node: ValuePosition, value: str) -> str:
-    """Return the file's text up to a scalar's end, blanked before the scalar.
-
-    The blanks keep positions in the scalar equal to positions in the file. Empty if the scalar contains YAML escapes.
-    """
+    """Return the text up to a scalar's end, blanked before it to keep positions. Empty for YAML escapes."""
     start, end = node.start, node.end
     if text[start : start + 1] in {"|", ">"}:
         start = text.find("\n", start) + 1

@@ -66,10 +66,7 @@ def _scan_needs(facts: InstallationFacts, controller: Object) -> Iterator[_Neede
 def _judged(
     facts: InstallationFacts, deployment: Object, needs: Sequence[_NeededVerbs], *, stopped: str, degraded: str
 ) -> Diagnosis:
-    """Judge the permissions of a Deployment's service account.
-
-    ``stopped`` is the consequence if a required resource is missing, ``degraded`` if any other is.
-    """
+    """Judge an account. Without a required resource, the consequence is ``stopped``, else ``degraded``."""
     account = at(deployment, "spec", "template", "spec", "serviceAccountName", default="default")
     where = f"ServiceAccount {facts.namespace}/{account}"
     user = f"system:serviceaccount:{facts.namespace}:{account}"

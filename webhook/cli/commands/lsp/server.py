@@ -7,7 +7,7 @@ from functools import partial
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
-from pygls.workspace import TextDocument
+from pygls.workspace import PositionCodec, TextDocument
 
 from webhook import __version__
 from webhook.cli.checking.finding_text import fix, message
@@ -15,13 +15,14 @@ from webhook.cli.checking.levels import Level, level_of
 from webhook.cli.checking.results import Row, RunResult, print_failures
 from webhook.cli.commands.lsp.completion import Suggestion, complete
 from webhook.cli.commands.lsp.open_file import Action, OpenFile, actions, fix_all
-from webhook.cli.commands.lsp.ranges import Ranges
 from webhook.cli.commands.lsp.topology import topology_at
 from webhook.cli.frame import Frame
 from webhook.cli.output.terminal import print_message
 from webhook.core.text import one_line
+from webhook.manifests.editing.document_text import TextEdit
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
+from webhook.manifests.reading.manifest import FieldPosition
 
 _SOURCE = "evenspread"
 _FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.{_SOURCE}"
@@ -141,12 +142,54 @@ class _Session:
         return self._server.workspace.get_text_document(uri)
 
 
+class _Ranges:
+    """Converts positions in a file into ranges of the editor.
+
+    A finding of `check` has lines and characters from 1. An edit has offsets in bytes.
+    """
+
+    def __init__(self, text: str, codec: PositionCodec) -> None:
+        self._lines = text.split("\n")
+        self._data = text.encode("utf-8", "replace")
+        self._codec = codec
+
+    def of_place(self, place: FieldPosition) -> types.Range:
+        """Return the editor's range of a field, without the field's lines after the first."""
+        return self.between(place.line - 1, place.column - 1, place.column - 1 + place.width)
+
+    def of_fault(self, fault: InputFault) -> types.Range:
+        """Return the range from a fault to the end of the fault's line."""
+        line, column = max(fault.line - 1, 0), max(fault.column - 1, 0)
+        text = self._lines[line].rstrip() if line < len(self._lines) else ""
+        return self.between(line, min(column, max(len(text) - 1, 0)), len(text))
+
+    def of_edit(self, edit: TextEdit) -> types.TextEdit:
+        """The edit in the units of the editor."""
+        return types.TextEdit(types.Range(self._at(edit.start), self._at(edit.end)), edit.text.decode())
+
+    def between(self, line: int, start: int, end: int) -> types.Range:
+        """The LSP range of the characters ``start`` to ``end`` in a line. Lines and characters are numbered from 0."""
+        return types.Range(self._position(line, start), self._position(line, end))
+
+    def character(self, position: types.Position) -> int:
+        """The index of a position in its line, in characters."""
+        return self._codec.position_from_client_units(self._lines, position).character
+
+    def _position(self, line: int, character: int) -> types.Position:
+        text = self._lines[line] if line < len(self._lines) else ""
+        return types.Position(line, self._codec.client_num_units(text[:character]))
+
+    def _at(self, index: int) -> types.Position:
+        before = self._data[:index].decode("utf-8", "replace")
+        return self._position(before.count("\n"), len(before) - before.rfind("\n") - 1)
+
+
 def _file(document: TextDocument) -> File:
     return File(document.path, document.source.encode("utf-8", "replace"))
 
 
-def _ranges(document: TextDocument) -> Ranges:
-    return Ranges(document.source, document.position_codec)
+def _ranges(document: TextDocument) -> _Ranges:
+    return _Ranges(document.source, document.position_codec)
 
 
 def _diagnostics(document: TextDocument, result: RunResult) -> Iterator[types.Diagnostic]:
@@ -155,7 +198,7 @@ def _diagnostics(document: TextDocument, result: RunResult) -> Iterator[types.Di
     yield from (_diagnostic(row, ranges) for row in result.rows)
 
 
-def _diagnostic(row: Row, ranges: Ranges) -> types.Diagnostic:
+def _diagnostic(row: Row, ranges: _Ranges) -> types.Diagnostic:
     return types.Diagnostic(
         range=ranges.of_place(row.place),
         message=message(row) + (f"\nfix: {fix(row)}" if fix(row) else ""),
@@ -166,7 +209,7 @@ def _diagnostic(row: Row, ranges: Ranges) -> types.Diagnostic:
     )
 
 
-def _diagnostic_of_fault(fault: InputFault, ranges: Ranges) -> types.Diagnostic:
+def _diagnostic_of_fault(fault: InputFault, ranges: _Ranges) -> types.Diagnostic:
     severity = types.DiagnosticSeverity.Error if fault.fatal else types.DiagnosticSeverity.Information
     return types.Diagnostic(range=ranges.of_fault(fault), message=fault.message, severity=severity, source=_SOURCE)
 
@@ -183,7 +226,7 @@ def _item(number: int, suggestion: Suggestion, word: types.Range) -> types.Compl
 
 
 def _code_action(
-    action: Action, document: TextDocument, ranges: Ranges, params: types.CodeActionParams
+    action: Action, document: TextDocument, ranges: _Ranges, params: types.CodeActionParams
 ) -> types.CodeAction:
     edits = [ranges.of_edit(edit) for edit in action.edits]
     versioned = types.OptionalVersionedTextDocumentIdentifier(uri=document.uri, version=document.version)

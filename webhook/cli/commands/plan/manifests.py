@@ -141,10 +141,7 @@ def spec_of(fields: Fields) -> Json:
 
 
 def _shard_document(planned: PlannedGroup, shard: Shard, fields: Fields) -> str:
-    """Return the YAML of a shard's workload, with the fields of the plan.
-
-    The base is the shard's own workload, else a copy of the first existing workload, else an invented workload.
-    """
+    """Return a shard's YAML: its own workload, a copy of the first, or an invented one, with the plan's fields."""
     group, written = planned.answer.group, planned.written
     own = written.get(shard.name)
     first = own or next(iter(written.values()), None)

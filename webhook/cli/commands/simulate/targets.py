@@ -223,10 +223,7 @@ def _from_files(
 
 
 def _with_own_uid(source: ReplicatedSource, number: int) -> ReplicatedSource:
-    """Return the source with a distinct uid for its nameless workload.
-
-    kube-apiserver generates a different name for each nameless object, so the simulation must not confuse such objects.
-    """
+    """Return the source with a uid of its own: kube-apiserver names each nameless object differently."""
     workload = source.workload
     named = replace(workload, meta=replace(workload.meta, uid=f"{NOT_YET_KNOWN}-{number}"))
     return replace(source, workload=named)
