@@ -147,7 +147,7 @@ def _fixable(manifest: Manifest, frame: Frame, lowest: Level) -> list[Row]:
 def _offer(
     number: int, manifest: Manifest, data: bytes, rows: Sequence[Row], left: list[tuple[Row, str]]
 ) -> _Offer | None:
-    """Return the applicable fixes of an object. Conflicting ones wait for the next round, others go to ``left``."""
+    """Return the applicable fixes of an object. Conflicts wait for the next round, other failures go to ``left``."""
     if not rows:
         return None
     before = value_of(manifest)

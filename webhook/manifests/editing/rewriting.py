@@ -359,7 +359,7 @@ def _without_item(page: Text, node: ValuePosition, place: int) -> _Replacement:
 
 
 def _removed_lines(text: str, line: int, end: int) -> _Replacement:
-    """Remove whole lines. If the last has no line break, the one before the first goes."""
+    """Remove whole lines. If the last lacks a line break, remove the break before the first."""
     return _Replacement(line if text[end - 1] == "\n" else line - 1, end, "")
 
 

@@ -197,7 +197,7 @@ def _alone(text: str, node: ValuePosition, value: str) -> str:
 
 
 def _placed_at(read: Manifest | InputFault, document: InputDocument, index: int) -> Manifest | InputFault:
-    """Return a copy of a manifest or fault, with all its fields at one character of the document."""
+    """Return a copy of a manifest or fault, with all its fields at the same character of the document."""
     line, column = document.place(index)
     if isinstance(read, InputFault):
         return structs.replace(read, line=line, column=column)

@@ -208,7 +208,7 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
 
 
 def _values(document: InputDocument, value: Json, *, is_asked: bool) -> Iterator[Manifest]:
-    """Yield a Helm values file as one manifest if it ``is_asked`` for and its text may contain constraints."""
+    """Yield a Helm values file as a manifest if it ``is_asked`` for and its text may contain constraints."""
     if is_asked and isinstance(value, dict) and may_hold_constraints(document.text):
         head = Head("", VALUES_KIND, {"name": PurePath(document.file).name})
         value = {**value, "apiVersion": "", "kind": VALUES_KIND}

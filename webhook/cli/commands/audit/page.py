@@ -207,7 +207,7 @@ def _causes(workload: ScannedWorkload) -> str:
 
 
 def _skews(scan: ClusterScan) -> Iterator[str]:
-    """Yield the table of constraints above maxSkew: hard ones first, then the most uneven."""
+    """Yield the table of constraints above maxSkew, hard before soft, the most uneven first."""
     above = [(workload, skew) for workload in scan.workloads for skew in workload.skews if skew.above]
     if not above:
         return

@@ -314,7 +314,7 @@ def _findings(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> 
 
 
 def _uncertain_pods(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> int:
-    """Return the number of pods if the hard constraints alone may leave one Pending in some order, else 0."""
+    """Return the number of pods if only the hard constraints can leave a pod Pending, in some orders, else 0."""
     workload = read_workload(value, frame.policy.workloads, api_version=manifest.api_version, kind=manifest.kind)
     if workload is None or frame.index is None:
         return 0

@@ -76,7 +76,7 @@ def _address_fix(facts: InstallationFacts, wanted: int) -> str:
 
 
 def _network(facts: InstallationFacts) -> Iterator[Diagnosis]:
-    """Yield the line about NetworkPolicies. The port is open if one admits all addresses, or none restricts it."""
+    """Yield the line about NetworkPolicies. An open port has a policy for all addresses, or no policy."""
     where = f"NetworkPolicies in namespace {facts.namespace}"
     if isinstance(facts.network_policies, Unread):
         yield unknown("network", where, facts.network_policies, "whether they admit the API server")

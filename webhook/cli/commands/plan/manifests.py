@@ -141,7 +141,7 @@ def spec_of(fields: Fields) -> Json:
 
 
 def _shard_document(planned: PlannedGroup, shard: Shard, fields: Fields) -> str:
-    """Return a shard's YAML: its own workload, a copy of the first, or an invented one, with the plan's fields."""
+    """Return a shard's YAML: its own workload, a copy of the first, or an invention, with the plan's fields."""
     group, written = planned.answer.group, planned.written
     own = written.get(shard.name)
     first = own or next(iter(written.values()), None)

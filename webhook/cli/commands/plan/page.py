@@ -224,7 +224,7 @@ def _picture(group: Group, plan: GroupPlan, loads: ZonePins) -> Iterator[str]:
 
 
 def _fields(target: PlannedGroup, plan: GroupPlan) -> Iterator[str]:
-    """Yield the planned fields of the first shard, and the ``-o`` options that print those of all shards."""
+    """Yield the planned fields of the first shard, and the ``-o`` options to print all shards."""
     name, fields = next(iter(plan.fields.items()))
     text = block({key: value for key, value in spec_of(fields).items() if value})
     yield "\n" + paint(f"pod template of {one_line(name, _NAME)}", BOLD) + "\n"
