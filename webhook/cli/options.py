@@ -138,22 +138,20 @@ def output_option(*formats: str, text: str = "Format.") -> Callable[[Callable[..
 
 def current_cluster_options(command: Callable[..., object]) -> Callable[..., object]:
     """Add `cluster_options`, with the kubeconfig's current cluster as default."""
-
-    @functools.wraps(command)
-    def named(*, selection: ClusterSelection, **rest: object) -> object:
-        return command(
-            selection=structs.replace(selection, cluster=True) if selection == ClusterSelection() else selection, **rest
-        )
-
-    return cluster_options(named, f"{_CURRENT_HELP}  [default]")
+    return cluster_options(command, f"{_CURRENT_HELP}  [default]", by_default=True)
 
 
 def cluster_options(
-    command: Callable[..., object], cluster_help: str = _CURRENT_HELP, *, repeatable: bool = False
+    command: Callable[..., object],
+    cluster_help: str = _CURRENT_HELP,
+    *,
+    repeatable: bool = False,
+    by_default: bool = False,
 ) -> Callable[..., object]:
     """Add --snapshot, --cluster, --kubeconfig, --context and --as, as the parameter ``selection``.
 
     With ``repeatable``, users can repeat --context. The caller then passes a single context to the returned command.
+    With ``by_default``, a command line without these options selects the current cluster.
     """
 
     @functools.wraps(command)
@@ -171,6 +169,8 @@ def cluster_options(
         )
         if selection.live and snapshot is not None:
             raise click.UsageError("--snapshot and a live cluster exclude each other: remove one of them")
+        if by_default and selection == ClusterSelection():
+            selection = ClusterSelection(cluster=True)
         return command(selection=selection, **rest)
 
     cluster_option = click.option("--cluster", is_flag=True, help=cluster_help)

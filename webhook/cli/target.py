@@ -49,7 +49,8 @@ class NamedObject(Struct, frozen=True, kw_only=True):
 
     def is_in(self, item: Item) -> bool:
         """Whether a raw JSON object has this kind, namespace and name."""
-        if item.of.kind != self.kind or group_of(item.of.api_version or "") not in self.groups:
+        api_version, kind = item.type_names
+        if kind != self.kind or group_of(api_version) not in self.groups:
             return False
         meta = read_meta(item.raw)
         return (meta.namespace, meta.name) == (self.namespace, self.name)

@@ -68,6 +68,11 @@ class Item(Struct, frozen=True, kw_only=True):
     of: TypeMeta
     raw: Raw
 
+    @property
+    def type_names(self) -> tuple[str, str]:
+        """Its apiVersion and kind. Empty if absent."""
+        return self.of.api_version or "", self.of.kind or ""
+
 
 class Snapshot(Struct, frozen=True, kw_only=True):
     """A cluster loaded from a file.

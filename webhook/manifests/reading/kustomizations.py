@@ -171,8 +171,7 @@ def inline_patches(file: File) -> Iterator[tuple[Manifest | InputFault, TypeMeta
     document = InputDocument(file=file.name, text=file.data)
     tree, text = yaml_tree(file.data), file.data.decode("utf-8", "replace").removeprefix("\ufeff")
     for field in _FIELDS:
-        entries = value.get(field) if isinstance(value, dict) else None
-        for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+        for number, entry in enumerate(_list(value, field) if isinstance(value, dict) else ()):
             is_text = isinstance(entry, str)
             patch = entry.get("patch") if isinstance(entry, dict) else entry
             if not isinstance(patch, str) or (is_text and "\n" not in patch):

@@ -66,9 +66,7 @@ def plan(*, files: tuple[str, ...], name: str, output: str, selection: ClusterSe
     known, context = cluster_with_pods(
         selection,
         frame,
-        lambda item: (
-            is_group(item.of) or has_template(item.of.api_version or "", item.of.kind or "", frame.policy.workloads)
-        ),
+        lambda item: is_group(item.of) or has_template(*item.type_names, frame.policy.workloads),
         lost="plan needs them",
     )
     context = replace(context, namespace=context.namespace or DEFAULT_NAMESPACE)

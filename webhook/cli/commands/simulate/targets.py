@@ -56,17 +56,16 @@ def is_kept(item: Item, target: Target, what_if: WhatIf, embedded: tuple[Embedde
     The simulation needs the JSON of simulated workloads, of pods that may lose their node, and of pods in the
     workloads' namespaces, because a scale-in may remove them.
     """
-    api_version, kind = item.of.api_version or "", item.of.kind or ""
     if _is_pod(item):
         pod = _bound(item)
         return pod is not None and (_may_move(pod, what_if) or _may_be_removed(pod, target))
     if target.named is not None:
         return target.named.is_in(item)
-    return target.everything and has_template(api_version, kind, embedded)
+    return target.everything and has_template(*item.type_names, embedded)
 
 
 def _is_pod(item: Item) -> bool:
-    return group_kind(item.of.api_version or "", item.of.kind or "") == POD
+    return group_kind(*item.type_names) == POD
 
 
 def _bound(item: Item) -> _Bound | None:

@@ -66,14 +66,14 @@ def read_objects(
     )
     namespace = "" if everywhere else context.namespace or DEFAULT_NAMESPACE
     within, embedded = scan_context(context), context.policy.workloads
-    objects = [(item, read_meta(item.raw)) for item in known.kept if has_template(*_type(item), embedded)]
+    objects = [(item, read_meta(item.raw)) for item in known.kept if has_template(*item.type_names, embedded)]
     if named is None:
-        present = {key_of(meta.namespace, *_type(item), meta.name) for item, meta in objects}
+        present = {key_of(meta.namespace, *item.type_names, meta.name) for item, meta in objects}
         chosen = Representatives(present, embedded)
         mine = [
             (item, meta)
             for item, meta in objects
-            if namespace in {"", meta.namespace} and chosen.takes(*_type(item), meta)
+            if namespace in {"", meta.namespace} and chosen.takes(*item.type_names, meta)
         ]
     else:
         named = replace(named, namespace=namespace)
@@ -89,7 +89,7 @@ def _keeping(embedded: tuple[EmbeddedKind, ...]) -> Callable[[Item], bool]:
     first = Representatives((), embedded)
 
     def keep(item: Item) -> bool:
-        api_version, kind = _type(item)
+        api_version, kind = item.type_names
         if not has_template(api_version, kind, embedded):
             return False
         if kind != POD[1]:
@@ -100,12 +100,8 @@ def _keeping(embedded: tuple[EmbeddedKind, ...]) -> Callable[[Item], bool]:
     return keep
 
 
-def _type(item: Item) -> tuple[str, str]:
-    return item.of.api_version or "", item.of.kind or ""
-
-
 def _scanned(item: Item, meta: ObjectMeta, within: ScanContext, source: str) -> Iterator[ScannedObject]:
-    (api_version, kind), embedded = _type(item), within.context.policy.workloads
+    (api_version, kind), embedded = item.type_names, within.context.policy.workloads
     try:
         value, _ = read_exactly(item.raw, item.of)
         workload = read_workload(value, embedded, api_version=api_version, kind=kind)
