@@ -136,14 +136,11 @@ def run() -> None:
 
 
 def _import_msgspec() -> None:
-    """Import msgspec without typing_extensions, so that short commands start faster.
-
-    msgspec imports typing_extensions if the package is installed. This import takes an eighth of a short command's
-    start. From Python 3.11, `typing` has everything that msgspec needs.
-    """
+    """Import msgspec without typing_extensions, which takes an eighth of a short command's start."""
     if "typing_extensions" in sys.modules:
         return
-    sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # makes the import fail
+    # This makes the import fail. From Python 3.11, `typing` has everything that msgspec needs.
+    sys.modules["typing_extensions"] = None  # type: ignore[assignment]
     try:
         importlib.import_module("msgspec")
     finally:

@@ -240,11 +240,7 @@ class _DocumentBuilder:
             parent.key = _Key.NEXT
 
     def _merge(self, parent: _OpenNode, value: Json, aliased: bool) -> None:
-        """Merge the mappings of a merge key (``<<``) into the parent, like go-yaml v2.
-
-        The merged fields override the parent's fields above the merge key. In a list of mappings, the first mapping
-        wins.
-        """
+        """Merge the mappings of ``<<`` like go-yaml v2: they override fields above, and the first mapping wins."""
         listed = isinstance(value, list) and not aliased
         mappings = value if listed else [value]
         if listed:

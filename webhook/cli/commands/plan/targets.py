@@ -114,11 +114,7 @@ def planned_groups(
 
 
 def _sort_in(read: _Read, item: SourceObject, context: Context) -> None:
-    """Add an object to the groups, ConfigMaps or workloads in ``read``.
-
-    A workload already in ``read`` is kept, so files override the cluster. Raises CommandError for a faulty group or an
-    undecodable object of a file.
-    """
+    """Add an object to ``read``. Files override the cluster. Raises CommandError for a faulty group or file."""
     of = item.of
     try:
         if is_group(of):
@@ -172,11 +168,7 @@ def _faults_text(what: str, error: GroupError) -> str:
 
 
 def _with_labels(group: Group, workloads: Sequence[ReplicatedSource]) -> Group:
-    """Return the group with a selector and a shard label from the pods' labels.
-
-    The selector has the labels common to all workloads. The shard label has a different value in each workload. If no
-    such labels exist, return the unchanged group.
-    """
+    """Return the group with the pods' common labels as selector, and a distinct label as shard label, if any."""
     labels = [
         source.template.pod.labels for source in workloads if source.namespace == group.namespace and not source.applied
     ]

@@ -226,11 +226,7 @@ def _policy(options: WebhookOptions) -> tuple[Policy, Loaded | None]:
 
 
 def _engine(options: WebhookOptions, policy: Policy) -> tuple[Engine, Feed | None, ApiServer | None]:
-    """Return the engine, the feed of its index, and the API server.
-
-    With a snapshot, the engine has the snapshot's index. Feed and API server are then None. They are also None without
-    a kubeconfig outside a pod, and the engine then has no index.
-    """
+    """Return the engine, its feed and the API server. Without a live cluster, feed and API server are None."""
     file, asked = options.snapshot or (str(example.CLUSTER) if options.example else None), options.kube_version
     engine = Engine(
         policy=policy,
@@ -254,11 +250,7 @@ def _engine(options: WebhookOptions, policy: Policy) -> tuple[Engine, Feed | Non
 def _listen(
     flag: str, given: str | None, default: str, options: WebhookOptions, *, later: bool = False
 ) -> socket.socket:
-    """Open a socket at the address in an option, and listen now or ``later``.
-
-    If the port of a local default address is taken, any free port is used. Raises CommandError if the address is
-    invalid or not available.
-    """
+    """Open a socket, and listen now or ``later``. A taken port of a local default address is replaced."""
     host, port = address(flag, given or default, default)
     try:
         return listen(host, port, elsewhere=options.local and given is None, later=later)
