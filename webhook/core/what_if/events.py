@@ -22,6 +22,7 @@ from webhook.core.text import agree, listed, plural, quoted
 from webhook.core.what_if.evictions import evict, evictable_pods, intolerant_pods, is_replaced
 from webhook.core.workloads.kinds import traits
 
+_PodsByNode = Mapping[str, Sequence[Pod]]
 _NOW = "1970-01-01T00:00:00Z"  # Any time. Only its presence matters: the pod is being deleted.
 
 
@@ -94,7 +95,7 @@ def parse_added_nodes(text: str) -> tuple[LabelledNodes, int]:
     return parse_labelled_nodes(where), int(number)
 
 
-def apply_events(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequence[Pod]]) -> Iterator[Event]:
+def apply_events(what_if: WhatIf, index: ClusterIndex, pods: _PodsByNode) -> Iterator[Event]:
     """Apply the events to the index, and yield them as one event. Lost nodes make it two. Query the index after each.
 
     Args:
@@ -105,41 +106,57 @@ def apply_events(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequen
     Raises:
         NotInClusterError: The cluster lacks a named node or label.
     """
-    texts, evicted = list[str](), list[Pod]()
-    for where, number in what_if.added:
-        texts.append(_add(where, number, index))
-    for name, taint in what_if.taints:
-        node = _node(name, index)
-        _put(node, index, taint)
-        texts.append(f"node {name} is tainted {taint.text}")
-        evicted += evict(intolerant_pods(pods.get(name, ()), taint), index)
-    for name in what_if.drain:
-        node = _node(name, index)
-        index.change("MODIFIED", replace(node, spec=replace(node.spec or NodeSpec(), unschedulable=True)))
-        _put(_node(name, index), index, CORDON_TAINT)
-        texts.append(f"node {name} is drained")
-        evicted += evict(evictable_pods(pods.get(name, ())), index)
-    for name in what_if.delete:
-        index.change("DELETED", _node(name, index))
-        texts.append(f"node {name} is deleted")
-        evicted += evict(pods.get(name, ()), index)
+    done = [
+        *(_add(where, number, index) for where, number in what_if.added),
+        *(_taint(name, taint, index, pods) for name, taint in what_if.taints),
+        *(_drain(name, index, pods) for name in what_if.drain),
+        *(_delete(name, index, pods) for name in what_if.delete),
+    ]
+    texts, evicted = [event.text for event in done], [pod for event in done for pod in event.evicted]
     if not what_if.lose:
         yield Event(", ".join(texts), tuple(evicted))
         return
     lost = {node.name: node for where in what_if.lose for node in _nodes(where, index)}
     what = " and ".join([*texts, *(f"{group.key} {group.value}" for group in what_if.lose)])
+    yield Event(f"{what} cannot be reached", (*evicted, *_disconnect(lost, index, pods)))
+    yield Event(f"{what} is gone", (*evicted, *_remove(lost, index, pods)))
+
+
+def _taint(name: str, taint: Taint, index: ClusterIndex, pods: _PodsByNode) -> Event:
+    _put(_node(name, index), index, taint)
+    return Event(
+        f"node {name} is tainted {taint.text}", tuple(evict(intolerant_pods(pods.get(name, ()), taint), index))
+    )
+
+
+def _drain(name: str, index: ClusterIndex, pods: _PodsByNode) -> Event:
+    node = _node(name, index)
+    index.change("MODIFIED", replace(node, spec=replace(node.spec or NodeSpec(), unschedulable=True)))
+    _put(_node(name, index), index, CORDON_TAINT)
+    return Event(f"node {name} is drained", tuple(evict(evictable_pods(pods.get(name, ())), index)))
+
+
+def _delete(name: str, index: ClusterIndex, pods: _PodsByNode) -> Event:
+    index.change("DELETED", _node(name, index))
+    return Event(f"node {name} is deleted", tuple(evict(pods.get(name, ()), index)))
+
+
+def _disconnect(lost: Mapping[str, Node], index: ClusterIndex, pods: _PodsByNode) -> Sequence[Pod]:
+    """Make the nodes unreachable. Return the pods that their controllers replace already."""
     for node in lost.values():
         _put(node, index, *UNREACHABLE)
     leaving = [pod for name in lost for pod in intolerant_pods(evictable_pods(pods.get(name, ())), UNREACHABLE[-1])]
     for pod in leaving:
         index.change("MODIFIED", replace(pod, metadata=replace(pod.meta, deletion_timestamp=_NOW)))
-    replaced = [pod for pod in leaving if is_replaced(pod) and not traits(controller_kind(pod) or ("", "")).ordered]
-    yield Event(f"{what} cannot be reached", (*evicted, *replaced))
+    return [pod for pod in leaving if is_replaced(pod) and not traits(controller_kind(pod) or ("", "")).ordered]
+
+
+def _remove(lost: Mapping[str, Node], index: ClusterIndex, pods: _PodsByNode) -> Sequence[Pod]:
+    """Delete the nodes with their pods. Return the pods that their controllers replace."""
     for name, node in lost.items():
         index.change("DELETED", node)
         evict(pods.get(name, ()), index)
-    gone = [pod for name in lost for pod in evictable_pods(pods.get(name, ())) if is_replaced(pod)]
-    yield Event(f"{what} is gone", (*evicted, *gone))
+    return [pod for name in lost for pod in evictable_pods(pods.get(name, ())) if is_replaced(pod)]
 
 
 def _node(name: str, index: ClusterIndex) -> Node:
@@ -171,8 +188,8 @@ def _nodes(where: LabelledNodes, index: ClusterIndex) -> list[Node]:
     return nodes
 
 
-def _add(where: LabelledNodes, number: int, index: ClusterIndex) -> str:
-    """Add copies of an existing node, preferably of an untainted and uncordoned node. Return the event in words."""
+def _add(where: LabelledNodes, number: int, index: ClusterIndex) -> Event:
+    """Add copies of an existing node, preferably of an untainted and uncordoned node."""
     there = _nodes(where, index)
     model = min(there, key=lambda node: (bool(node.taints) or bool(node.spec and node.spec.unschedulable), node.name))
     for copy in range(1, number + 1):
@@ -181,4 +198,4 @@ def _add(where: LabelledNodes, number: int, index: ClusterIndex) -> str:
         index.change(
             "ADDED", replace(model, metadata=replace(model.metadata or ObjectMeta(), name=name, labels=labels))
         )
-    return f"{plural(number, 'node')} like {model.name} {agree(number, 'are')} added"
+    return Event(f"{plural(number, 'node')} like {model.name} {agree(number, 'are')} added")
