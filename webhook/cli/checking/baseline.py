@@ -19,7 +19,7 @@ from webhook.core.text import listed, one_line, plural
 from webhook.core.workloads.kinds import group_kind
 from webhook.manifests.reading.documents import InputFault
 
-_SHOWN_ENTRIES = 5
+_SHOWN_ENTRIES = 5  # Five of ``Deployment shop/web selector-not-self`` make a note of 252 characters.
 _VERSION = 1  # of the file
 
 

@@ -18,7 +18,8 @@ from webhook.core.groups.status.forms import DatedCondition, Distribution, Group
 from webhook.core.text import one_line, plural
 from webhook.core.yaml_text import block
 
-# Limits for a readable, small page of the largest group.
+# Page sizes: 500 groups have 191 kB. A group of 200 shards, the most, in 26 zones has 93 kB. Without the limits of
+# shards and fields it has 404 kB.
 _MOST_LINES = 500
 _MOST_SHARDS = 60
 _MOST_FIELDS = 20

@@ -13,9 +13,12 @@ from string import Formatter
 from webhook.core.rules.frame.rule import WARNING_CHARS
 
 MOST_ITEMS = 16
-"""The longest list with a sorted or indexed copy. CEL has no ranges, and no sorting before Kubernetes 1.34."""
+"""The longest list with a sorted or indexed copy. CEL has no ranges, and no sorting before Kubernetes 1.34.
+
+`make policies` measures: the most expensive sort costs 8 % of kube-apiserver's limit, with 32 items 35 %.
+"""
 _RANGE = f"[{', '.join(map(str, range(MOST_ITEMS)))}]"
-_MOST_SORTED = 64
+_MOST_SORTED = 64  # labels: 8 % of the limit. Sorting 250 costs 63 %.
 _LEAST_WORDS = len("evenspread/: ") + 20  # as in the messages of the webhook
 
 

@@ -26,8 +26,9 @@ from webhook.manifests.reading.manifest import FieldPosition
 
 _SOURCE = "evenspread"
 _FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.{_SOURCE}"
-_LONG_CHECK_SECONDS = 0.1
-_PAUSE_SECONDS = 0.3  # longer than between the keystrokes of most people
+# From one keystroke to the next: 0.1 s at 120 words of 5 letters a minute, 0.3 s at 40 words. A check of 25 Deployments
+# takes less, 0.038 s (docs/performance.md).
+_LONG_CHECK_SECONDS, _PAUSE_SECONDS = 0.1, 0.3
 _SEVERITIES = {
     Level.HIGH: types.DiagnosticSeverity.Error,
     Level.MEDIUM: types.DiagnosticSeverity.Warning,
