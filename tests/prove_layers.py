@@ -32,7 +32,7 @@ BREAKS = {
     ),
     "inside the workloads' room": ("webhook/core/policy/capacity.py", "import webhook.core.workloads.built_in_objects"),
     "inside the index": ("webhook/core/policy/capacity.py", "import webhook.core.index.tables.owner_table"),
-    "who judges cannot change the index": (
+    "rules and reviews cannot change the index": (
         "webhook/core/policy/capacity.py",
         "import webhook.core.index.cluster_index",
     ),
@@ -53,7 +53,7 @@ BREAKS = {
         "import webhook.core.admission_policies.cel",
     ),
     "inside the groups": ("webhook/cli/commands/version.py", "import webhook.core.groups.pins"),
-    "inside the standing of groups": (
+    "inside the status of groups": (
         "webhook/cli/commands/version.py",
         "import webhook.core.groups.status.distribution",
     ),

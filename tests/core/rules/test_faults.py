@@ -58,8 +58,8 @@ def test_other_families_answer(monkeypatch):
     found = workload("Deployment", "app=web", {"maxSkew": 0, "topologyKey": "x", "whenUnsatisfiable": "DoNotSchedule"})
     subject = subject_of(found)
     whole = evaluate(subject)
-    families = (*_families((replace(OTHER, ask=at_once),)), *_FAMILIES)
-    monkeypatch.setattr(rule_evaluation, "_asked", lambda _skipped: (families, families))
+    families = (*_families((replace(OTHER, evaluate=at_once),)), *_FAMILIES)
+    monkeypatch.setattr(rule_evaluation, "_families_without", lambda _skipped: (families, families))
     broken = evaluate(subject)
     assert broken.findings == whole.findings
     assert broken.missing == (NotEvaluated(OTHER.id, Missing.RULE_FAILED.reason, BOOM), *whole.missing)
@@ -137,8 +137,8 @@ def raise_for(monkeypatch, rule):
 
         return asked
 
-    wrapped = tuple(each._replace(ask=failing(each.ask)) if rule in each.rules else each for each in families)
-    monkeypatch.setattr(rule_evaluation, "_asked", lambda _skipped: (wrapped, wrapped))
+    wrapped = tuple(each._replace(evaluate=failing(each.evaluate)) if rule in each.rules else each for each in families)
+    monkeypatch.setattr(rule_evaluation, "_families_without", lambda _skipped: (wrapped, wrapped))
 
 
 @pytest.mark.parametrize("rule", ASKED, ids=lambda rule: rule.id)

@@ -37,7 +37,7 @@ def evaluate(subject):
 
 MADE_UP = Rule(
     id="made-up", title="", severity=Severity.LOW, mode=Mode.WARN, why="",
-    ask=evaluate, needs=(Need.NODES,), highest_on_pods=Mode.WARN,
+    evaluate=evaluate, needs=(Need.NODES,), highest_on_pods=Mode.WARN,
 )
 """
 OF_PLACES = """
@@ -152,14 +152,14 @@ def test_every_rule_of_every_file_is_listed_once():
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_every_rule_has_a_page_and_one_way_to_be_asked(rule):
     assert (PAGES / f"{rule.id}.md").exists()
-    of_the_object = rule.ask is not None or isinstance(rule, PlacementRule)
-    assert of_the_object is (rule.ask_written is None)
+    of_the_object = rule.evaluate is not None or isinstance(rule, PlacementRule)
+    assert of_the_object is (rule.evaluate_written is None)
     assert rule.id in {each.id for family in _FAMILIES for each in family.rules} or not of_the_object
 
 
-def test_rules_that_one_function_answers_for_are_asked_again_together():
+def test_rules_of_one_function_are_reevaluated_together():
     for family in _FAMILIES:
-        assert len({(rule.asked_again, rule.of_api) for rule in family.rules}) == 1, family.rules
+        assert len({(rule.reevaluated, rule.of_api) for rule in family.rules}) == 1, family.rules
 
 
 @pytest.mark.parametrize("kind", sorted(kind for _, kind in BUILT_IN_KINDS))
@@ -171,7 +171,7 @@ def test_rules_that_are_not_asked_of_objects_without_constraints_have_no_word_fo
         subject = Subject(workload=found, placed=placed_constraints(found), context=here)
         silent = [each for each in _FAMILIES if not each.of_any]
         assert len(silent) > len(_FAMILIES) / 2
-        assert [answer for each in silent for answer in each.ask(subject)] == []
+        assert [answer for each in silent for answer in each.evaluate(subject)] == []
 
 
 OFF_BY_DEFAULT = {"spread-required"}
@@ -257,7 +257,7 @@ STRAY = workload("Deployment", "app=web", "rack hard 1 app=web", "zone soft 1 {}
 
 @pytest.mark.parametrize("scanned", [False, True])
 @pytest.mark.parametrize("mode", [Mode.OFF, Mode.AUDIT])
-@pytest.mark.parametrize("rule", [each for each in RULES if each.ask_written is None], ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", [each for each in RULES if each.evaluate_written is None], ids=lambda rule: rule.id)
 @pytest.mark.sampled
 def test_a_rule_that_is_not_asked_changes_nothing_that_users_are_told(rule, mode, scanned):
     """Whichever it is: some keep others silent by what they find."""

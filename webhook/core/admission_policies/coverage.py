@@ -89,6 +89,6 @@ def defaults_coverage(policy: Policy) -> Iterator[Coverage]:
 def _reason(rule: Rule) -> str:
     if rule.of_api:
         return "kube-apiserver refuses it in built-in kinds; other kinds are not compiled"
-    if rule.ask_written is not None:
+    if rule.evaluate_written is not None:
         return "only in files: kube-apiserver drops the field"
     return _REASONS.get(rule.id) or ("reads the cluster" if rule.needs else "not in this release of Kubernetes")

@@ -11,7 +11,7 @@ from webhook.core.budget import Missing, Reason
 from webhook.core.rules.cluster import effect
 from webhook.core.rules.constraint import label_selector, match_label_keys
 from webhook.core.rules.frame.as_written import Written
-from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, failed, guarded
+from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Reevaluated, Rule, RuleAnswer, failed, guarded
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.frame.trials import Tried, tried_in_templates
 from webhook.core.rules.placement import affinity_conflicts, pod_fits
@@ -30,7 +30,7 @@ _MOOT_BESIDE: Mapping[str, frozenset[str]] = {
     )
 }
 # At admission kube-apiserver has evaluated these itself, or dropped their fields.
-_ASKED_ELSEWHERE = OFFLINE | API_RULES
+_EVALUATED_ELSEWHERE = OFFLINE | API_RULES
 _OPERATED = Reason("an operator completes the pods; check the objects it creates")
 # kube-apiserver's own errors come first, in its order.
 _ORDER: Mapping[str, int] = {rule.id: -1 if rule.of_api else place for place, rule in enumerate(RULES)}
@@ -40,13 +40,13 @@ class _Family(NamedTuple):
     """Rules evaluated by the same function.
 
     Attributes:
-        ask: The function.
+        evaluate: The function.
         rules: All rules of the function.
         slow: The rules that take longer in a larger cluster.
         of_any: Whether some rule applies to objects without constraints.
     """
 
-    ask: Callable[[Subject], Iterable[RuleAnswer]]
+    evaluate: Callable[[Subject], Iterable[RuleAnswer]]
     rules: tuple[Rule, ...]
     slow: tuple[Rule, ...]
     of_any: bool
@@ -58,20 +58,20 @@ def _families(rules: Sequence[Rule]) -> tuple[_Family, ...]:
     Groups that simulate scheduling (`Need.DRY_RUN`) come first, because the time limit may skip the last groups.
     """
     of_places = partial(evaluate_templates, [rule for rule in rules if isinstance(rule, PlacementRule)])
-    asked: dict[Callable[[Subject], Iterable[RuleAnswer]], list[Rule]] = {}
+    by_function: dict[Callable[[Subject], Iterable[RuleAnswer]], list[Rule]] = {}
     for rule in rules:
         if isinstance(rule, PlacementRule):
-            asked.setdefault(of_places, []).append(rule)
-        if rule.ask is not None:
-            asked.setdefault(rule.ask, []).append(rule)
+            by_function.setdefault(of_places, []).append(rule)
+        if rule.evaluate is not None:
+            by_function.setdefault(rule.evaluate, []).append(rule)
     families = [
         _Family(
-            ask,
+            function,
             rules=tuple(each),
             slow=tuple(rule for rule in each if rule.slow),
-            of_any=ask is not of_places and any(rule.without_constraints for rule in each),
+            of_any=function is not of_places and any(rule.without_constraints for rule in each),
         )
-        for ask, each in asked.items()
+        for function, each in by_function.items()
     ]
     return tuple(sorted(families, key=lambda family: not any(Need.DRY_RUN in rule.needs for rule in family.rules)))
 
@@ -80,7 +80,7 @@ _FAMILIES = _families(RULES)
 
 
 @lru_cache(maxsize=8)
-def _asked(skipped: frozenset[str]) -> tuple[tuple[_Family, ...], tuple[_Family, ...]]:
+def _families_without(skipped: frozenset[str]) -> tuple[tuple[_Family, ...], tuple[_Family, ...]]:
     """Return two tuples of rule families without the skipped rules.
 
     The first is for objects with constraints, the second for other objects.
@@ -89,9 +89,9 @@ def _asked(skipped: frozenset[str]) -> tuple[tuple[_Family, ...], tuple[_Family,
     return families, tuple(each for each in families if each.of_any)
 
 
-_ASKED_AGAIN: Mapping[AskedAgain, tuple[_Family, ...]] = {
-    when: tuple(each for each in _FAMILIES if all(rule.asked_again is when for rule in each.rules))
-    for when in AskedAgain
+_REEVALUATED: Mapping[Reevaluated, tuple[_Family, ...]] = {
+    when: tuple(each for each in _FAMILIES if all(rule.reevaluated is when for rule in each.rules))
+    for when in Reevaluated
 }
 _RECOUNTING = frozenset(rule.id for rule in RULES if rule.recounts)
 
@@ -132,14 +132,14 @@ def is_moot(finding: Finding, beside: Sequence[Finding]) -> bool:
 
 def not_looked_at(limit: Reason) -> tuple[NotEvaluated, ...]:
     """Return a `NotEvaluated` for each rule, because the object exceeds a limit. ``limit`` names the limit."""
-    return tuple(NotEvaluated(rule.id, limit) for rule in RULES if rule.id not in _ASKED_ELSEWHERE)
+    return tuple(NotEvaluated(rule.id, limit) for rule in RULES if rule.id not in _EVALUATED_ELSEWHERE)
 
 
 def evaluate_written(written: Written) -> Iterator[RuleAnswer]:
     """Evaluate the rules about the whole object, before decoding drops unknown fields."""
     for rule in RULES:
-        if rule.ask_written is not None:
-            yield from guarded((rule,), rule.ask_written, written)
+        if rule.evaluate_written is not None:
+            yield from guarded((rule,), rule.evaluate_written, written)
 
 
 def in_report_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -188,25 +188,25 @@ def with_tried_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
 
 def _of_places(subject: Subject) -> Iterator[RuleAnswer]:
     yield from _of_the_object(subject)
-    for family in _ASKED_AGAIN[AskedAgain.AFTER_RECOUNTS]:
-        for each in guarded(family.rules, family.ask, subject):
+    for family in _REEVALUATED[Reevaluated.AFTER_RECOUNTS]:
+        for each in guarded(family.rules, family.evaluate, subject):
             if isinstance(each, Finding) and each.warns:
                 yield each
 
 
 def _of_the_object(subject: Subject) -> Iterator[RuleAnswer]:
-    for family in _ASKED_AGAIN[AskedAgain.AFTER_FIXES]:
-        yield from guarded(family.rules, family.ask, subject)
+    for family in _REEVALUATED[Reevaluated.AFTER_FIXES]:
+        yield from guarded(family.rules, family.evaluate, subject)
 
 
 def _answers(subject: Subject) -> list[RuleAnswer]:
     """Evaluate all rules on the subject. Slow rules without enough time are not evaluated."""
     answers: list[RuleAnswer] = []
     had_time = bool(subject.placed) and subject.index is not None and not subject.out_of_time
-    of_constraints, of_any = _asked(subject.context.skipped_rules)
+    of_constraints, of_any = _families_without(subject.context.skipped_rules)
     for family in of_constraints if subject.placed else of_any:
         try:
-            answers.extend(family.ask(subject))
+            answers.extend(family.evaluate(subject))
         except Exception as error:  # noqa: BLE001 as `guarded`, which would cost each review a call for each family
             answers.extend(failed(family.rules, error))
         if had_time and family.slow and subject.out_of_time:

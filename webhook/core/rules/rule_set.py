@@ -70,7 +70,7 @@ RULES: tuple[Rule, ...] = (
 BY_ID: Mapping[str, Rule] = {rule.id: rule for rule in RULES}
 API_RULES = frozenset(rule.id for rule in RULES if rule.of_api)
 # The webhook never evaluates these, because kube-apiserver drops their fields before it calls a webhook.
-OFFLINE = frozenset(rule.id for rule in RULES if rule.ask_written is not None)
+OFFLINE = frozenset(rule.id for rule in RULES if rule.evaluate_written is not None)
 # Rules about pods without a node.
 OF_PODS_WITHOUT_NODES = frozenset(
     rule.id

@@ -102,9 +102,8 @@ class ConnectionTable:
         self._sources: dict[str, _SourceConnections] = {}
         self._remembered: OrderedDict[str, None] = OrderedDict()
         self._bulky: dict[TrackedConnection, None] = {}
-        self._waiting: dict[
-            TrackedConnection, tuple[int, asyncio.Future[None]]
-        ] = {}  # for room for a body of so many bytes
+        # Connections that wait for memory for a body, with its bytes.
+        self._waiting: dict[TrackedConnection, tuple[int, asyncio.Future[None]]] = {}
         self._strangers = 0
         self.count = 0
         self.held_bytes = 0

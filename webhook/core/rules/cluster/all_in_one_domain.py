@@ -81,7 +81,7 @@ ALL_IN_ONE = Rule(
         "If this zone or node fails, your whole workload is down. Causes are missing constraints, soft "
         "constraints, and constraints added when the pods already ran."
     ),
-    ask=evaluate,
+    evaluate=evaluate,
     needs=(Need.NODES, Need.PODS),
     uses=(Need.VOLUMES,),
     without_constraints=True,

@@ -91,7 +91,7 @@ AUTOSCALER = Rule(
         "- Unlike kube-scheduler, it counts nodes that lack the topology key of another hard constraint. It can "
         "then evict your pods in every run."
     ),
-    ask=evaluate,
+    evaluate=evaluate,
     needs=(Need.NODES, Need.WORKLOADS),
     uses=(Need.PODS,),
 )

@@ -100,7 +100,7 @@ DIFFER = Rule(
         "The scheduler places each pod by its own constraints. If two workloads count each other's pods, the "
         "looser constraint can make the counts more uneven than the stricter one allows."
     ),
-    ask=evaluate,
+    evaluate=evaluate,
     needs=(Need.WORKLOADS,),
 )
 

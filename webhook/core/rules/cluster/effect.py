@@ -68,7 +68,7 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
         yield from guarded((NO_EFFECT,), _without_effect, subject)
 
 
-_note = partial(Rule, severity=Severity.LOW, mode=Mode.AUDIT, only_audits=True, ask=evaluate)
+_note = partial(Rule, severity=Severity.LOW, mode=Mode.AUDIT, only_audits=True, evaluate=evaluate)
 DEFAULTS_LOST = _note(
     id="system-defaults-lost",
     title="declaring a constraint turns off the scheduler's default spreading",
@@ -94,7 +94,7 @@ SPREAD_REQUIRED = Rule(
     why=(
         "Use this rule if your platform requires every replicated service to declare spreading. It is off by default."
     ),
-    ask=evaluate,
+    evaluate=evaluate,
     without_constraints=True,
 )
 

@@ -91,7 +91,7 @@ _note = partial(
     mode=Mode.AUDIT,
     only_audits=True,
     since="1.1",
-    ask=evaluate,
+    evaluate=evaluate,
     needs=(Need.NODES, Need.WORKLOADS),
     highest_on_pods=Mode.WARN,
 )

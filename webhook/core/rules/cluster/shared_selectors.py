@@ -29,7 +29,7 @@ from webhook.core.rules.frame.counted_workloads import (
 )
 from webhook.core.rules.frame.fixes import Fix, changes, changes_in
 from webhook.core.rules.frame.own_pods import LATE_LABELS, OWN_LABELS, counts_without, foreign_pods, late_keys
-from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
+from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Reevaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import usable_nodes_of
 from webhook.core.scheduler.cycle import decide
@@ -96,9 +96,9 @@ TOO_WIDE = Rule(
         "- without the pods of that workload, other nodes would admit your next pod.\n\n"
         "`evenspread check` also compares workloads without pods, if they are in one file and namespace."
     ),
-    ask=evaluate,
+    evaluate=evaluate,
     needs=(Need.PODS,),
-    asked_again=AskedAgain.AFTER_RECOUNTS,
+    reevaluated=Reevaluated.AFTER_RECOUNTS,
     recounts=True,
 )
 

@@ -8,7 +8,7 @@ from webhook.core.index.key_suggestions import ON_EVERY_NODE, PLACES, closest_no
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.fixes import Fix, over_another_key
-from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity, guarded
+from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Reevaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.text import one_line, plural, quoted
@@ -38,7 +38,7 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
             yield from guarded((TYPO,), _bare, placed, meant)
 
 
-_rule = partial(Rule, mode=Mode.WARN, ask=evaluate, asked_again=AskedAgain.AFTER_FIXES, of_a_part=True)
+_rule = partial(Rule, mode=Mode.WARN, evaluate=evaluate, reevaluated=Reevaluated.AFTER_FIXES, of_a_part=True)
 TYPO = _rule(
     id="topology-key-typo",
     title="the topologyKey looks like a misspelt well-known label",
@@ -147,7 +147,7 @@ KEY_UNKNOWN = Rule(
         "A hard constraint over a missing label leaves every pod Pending. A soft constraint has no effect, and turns "
         "off your other soft constraints. The scheduler scores only nodes with the labels of all soft constraints."
     ),
-    ask=evaluate_nodes,
+    evaluate=evaluate_nodes,
     needs=(Need.NODES,),
     of_a_part=True,
 )
@@ -160,7 +160,7 @@ KEY_PARTIAL = Rule(
         "If the constraint is hard, your pods never use a node without the label. If it is soft, such a node is "
         "the last choice. The scheduler does not count pods on it."
     ),
-    ask=evaluate_nodes,
+    evaluate=evaluate_nodes,
     needs=(Need.NODES,),
 )
 

@@ -16,7 +16,7 @@ from webhook.core.rules.frame.api_errors import (
     fix_of,
 )
 from webhook.core.rules.frame.fixes import Fix
-from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity
+from webhook.core.rules.frame.rule import Finding, NotEvaluated, Reevaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.workloads.reading import reaches_template, takes_any_template
 
@@ -75,10 +75,10 @@ def _rule(id_: str, title: str, why: str = _UNUSABLE) -> Rule:
         severity=Severity.HIGH,
         mode=Mode.DENY,
         why=why,
-        ask=evaluate,
+        evaluate=evaluate,
         of_api=True,
         of_a_part=True,
-        asked_again=AskedAgain.AFTER_FIXES,
+        reevaluated=Reevaluated.AFTER_FIXES,
     )
 
 

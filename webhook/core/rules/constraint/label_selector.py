@@ -20,9 +20,9 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.fixes import Fix, changes
 from webhook.core.rules.frame.own_pods import LATE_LABELS, own_labels
 from webhook.core.rules.frame.rule import (
-    AskedAgain,
     Finding,
     NotEvaluated,
+    Reevaluated,
     Rule,
     RuleAnswer,
     Severity,
@@ -69,8 +69,8 @@ _rule = partial(
     Rule,
     severity=Severity.HIGH,
     mode=Mode.WARN,
-    ask=evaluate,
-    asked_again=AskedAgain.AFTER_FIXES,
+    evaluate=evaluate,
+    reevaluated=Reevaluated.AFTER_FIXES,
     recounts=True,
     of_a_part=True,
 )

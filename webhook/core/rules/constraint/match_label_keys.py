@@ -24,9 +24,9 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.fixes import Fix, changes
 from webhook.core.rules.frame.own_pods import counts_own_pods_only
 from webhook.core.rules.frame.rule import (
-    AskedAgain,
     Finding,
     NotEvaluated,
+    Reevaluated,
     Rule,
     RuleAnswer,
     Severity,
@@ -88,7 +88,7 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
             yield from guarded((MIXED,), _mixed, placed, subject)
 
 
-_rule = partial(Rule, severity=Severity.MEDIUM, ask=evaluate, asked_again=AskedAgain.AFTER_FIXES)
+_rule = partial(Rule, severity=Severity.MEDIUM, evaluate=evaluate, reevaluated=Reevaluated.AFTER_FIXES)
 ABSENT = _rule(
     id="match-label-key-absent",
     title="the pods lack a label named in matchLabelKeys",

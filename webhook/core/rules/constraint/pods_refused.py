@@ -16,7 +16,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.api_errors import UNREAD_TEMPLATE, broken_at, fix_of
 from webhook.core.rules.frame.fixes import Fix, all_of, changes
 from webhook.core.rules.frame.own_pods import LATE_LABELS
-from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity, guarded
+from webhook.core.rules.frame.rule import Finding, NotEvaluated, Reevaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
 from webhook.core.workloads.controller_labels import may_be_created_with
@@ -64,8 +64,8 @@ REFUSED = Rule(
         "Your workload is accepted, but stays at 0 pods. No pod is Pending, and the only trace is an event of the "
         "controller."
     ),
-    ask=evaluate,
-    asked_again=AskedAgain.AFTER_FIXES,
+    evaluate=evaluate,
+    reevaluated=Reevaluated.AFTER_FIXES,
     of_a_part=True,
     without_constraints=True,
 )

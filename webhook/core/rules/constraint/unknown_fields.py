@@ -62,7 +62,7 @@ UNKNOWN_FIELD = Rule(
         "a Helm template often causes this. kubectl refuses such an object by default. Helm and most controllers "
         "send it."
     ),
-    ask_written=evaluate,
+    evaluate_written=evaluate,
 )
 
 

@@ -141,7 +141,7 @@ UNREAD = Rule(
         "the kind to [`workloads`](../configuration.md#workloads).\n"
         "- In values of a chart (values file, HelmRelease, Application), Helm drops a misspelt name silently."
     ),
-    ask_written=evaluate,
+    evaluate_written=evaluate,
 )
 
 

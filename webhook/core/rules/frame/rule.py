@@ -116,15 +116,15 @@ _P = ParamSpec("_P")
 
 
 def guarded(
-    rules: Iterable["Rule"], ask: Callable[_P, Iterable[RuleAnswer]], *args: _P.args, **kwargs: _P.kwargs
+    rules: Iterable["Rule"], evaluate: Callable[_P, Iterable[RuleAnswer]], *args: _P.args, **kwargs: _P.kwargs
 ) -> list[RuleAnswer]:
-    """Return the rules' answers from calling ``ask``.
+    """Return the rules' answers from calling ``evaluate``.
 
-    If ``ask`` raises an exception, keep its answers so far and add a failure for each rule.
+    If ``evaluate`` raises an exception, keep its answers so far and add a failure for each rule.
     """
     answers: list[RuleAnswer] = []
     try:
-        answers.extend(ask(*args, **kwargs))  # what it answered before it raised stays
+        answers.extend(evaluate(*args, **kwargs))  # what it answered before it raised stays
     except Exception as error:  # noqa: BLE001 a rule may raise whatever it likes: every other rule still answers
         answers.extend(failed(rules, error))
     return answers
@@ -145,7 +145,7 @@ class Need(Enum):
     DRY_RUN = auto()  # pods are placed as the scheduler would place them
 
 
-class AskedAgain(Enum):
+class Reevaluated(Enum):
     """When to evaluate a rule again, to detect new findings caused by another rule's fix."""
 
     NEVER = auto()
@@ -163,16 +163,16 @@ class Rule(Struct, frozen=True, kw_only=True):
         severity: The default severity of findings.
         mode: The default mode. A finding can change it (`Finding.warns`).
         why: The consequences of the mistake in the cluster, for the rule's documentation page.
-        since: The first evenspread version with the rule.
-        ask: The function that evaluates the rule. Rules can share a function.
-        ask_written: The function for fields dropped by kube-apiserver. Admission never calls it.
+        since: The first `rulesVersion` with the rule.
+        evaluate: The function that evaluates the rule. Rules can share a function.
+        evaluate_written: The function for fields dropped by kube-apiserver. Admission never calls it.
         needs: The required parts of the cluster.
         uses: The optional parts of the cluster. With these, the rule finds more mistakes.
         of_api: Whether the rule repeats kube-apiserver's own error.
         of_a_part: Whether the rule also evaluates operators' resources, with constraints and labels but no whole
             template.
         without_constraints: Whether the rule applies to objects without constraints.
-        asked_again: When the rule is evaluated again, to judge the fixes of other rules.
+        reevaluated: When the rule is evaluated again, to judge the fixes of other rules.
         recounts: Whether the rule's fixes change the counted pods.
         only_audits: Whether no finding warns by default.
         highest_on_pods: The highest mode for Pods, and for objects of kube-system accounts.
@@ -184,14 +184,14 @@ class Rule(Struct, frozen=True, kw_only=True):
     mode: Mode
     why: str
     since: str = "1.0"
-    ask: Callable[[Subject], Iterable[RuleAnswer]] | None = None
-    ask_written: Callable[[Written], Iterable[RuleAnswer]] | None = None
+    evaluate: Callable[[Subject], Iterable[RuleAnswer]] | None = None
+    evaluate_written: Callable[[Written], Iterable[RuleAnswer]] | None = None
     needs: tuple[Need, ...] = ()
     uses: tuple[Need, ...] = ()
     of_api: bool = False
     of_a_part: bool = False
     without_constraints: bool = False
-    asked_again: AskedAgain = AskedAgain.NEVER
+    reevaluated: Reevaluated = Reevaluated.NEVER
     recounts: bool = False
     only_audits: bool = False
     highest_on_pods: Mode = Mode.DENY

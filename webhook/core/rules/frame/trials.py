@@ -35,7 +35,7 @@ _MAX_TRIED_FIXES, _MAX_TRIED_FIXES_OFFLINE = 16, 200
 # A trial evaluates every constraint and key again: 16 trials of 31 constraints with 31 keys took 1.4 s. This bounds
 # their number in all trials. While a request waits, it allows 10 trials of two constraints with two keys. Offline, 128
 # wrong constraints in 20 KB took 5 s without it.
-_MAX_ASKED_OF, _MAX_ASKED_OF_OFFLINE = 64, 4096
+_MAX_WEIGHT, _MAX_WEIGHT_OFFLINE = 64, 4096
 _ITEM = re.compile(r"^.*topologySpreadConstraints\[\d+\]", re.DOTALL)
 # Each trial evaluates the whole object. Further fixes lose their edits. A very large object gets a single trial.
 _MAX_TRIED_FIXES_OF_OBJECT, _MAX_TRIED_BYTES = 16, 2**19
@@ -187,13 +187,13 @@ def tried_as_a_whole(
     return _all_tried(rest, editing[:most], attempt)
 
 
-_Ask = Callable[[Subject], Iterable[RuleAnswer]]
+_Evaluate = Callable[[Subject], Iterable[RuleAnswer]]
 
 
 def tried_in_templates(
     findings: Sequence[Finding],
     subject: Subject,
-    ask: _Ask,
+    evaluate: _Evaluate,
     *,
     rules: Collection[str] | None = None,
     joins: bool = True,
@@ -203,7 +203,7 @@ def tried_in_templates(
     Args:
         findings: The findings of all rules.
         subject: The object.
-        ask: Returns the results of the rules used to test a fix.
+        evaluate: Returns the results of the rules used to test a fix.
         rules: The ids of the rules with fixes to try. None for all.
         joins: If a fix causes new findings, whether to add their fixes to it. Otherwise such a fix loses its edits.
     """
@@ -211,14 +211,14 @@ def tried_in_templates(
     del editing[_most_tried(subject) :]
     if not editing:
         return Tried(tuple(findings))
-    before = _Before(ask(subject))
+    before = _Before(evaluate(subject))
 
     def attempt(finding: Finding) -> Finding:
         fix = Fix(finding.fix, finding.edits)
         later = _after(subject, fix.edits)
         if later is None:
             return finding
-        left = before.after(ask(later))
+        left = before.after(evaluate(later))
         more = before.more(left)
         # Removed list items change the paths of later items.
         can_join = joins and not any(each.value is None and each.path.endswith("]") for each in fix.edits)
@@ -226,7 +226,7 @@ def tried_in_templates(
             joined = all_of((fix, *(Fix(each.fix, each.edits) for each in more)))
             with suppress(_UntriedError):  # two of them may not go together
                 if (last := _after(subject, joined.edits)) is not None:
-                    fix, left = structs.replace(joined, text=joined.without_edits.text), before.after(ask(last))
+                    fix, left = structs.replace(joined, text=joined.without_edits.text), before.after(evaluate(last))
                     more = before.more(left)
         if more or before.stays(finding, left):
             by_hand = f"{_BRINGS} {more[0].rule}" if more else _STAYS
@@ -238,11 +238,11 @@ def tried_in_templates(
 
 def _most_tried(subject: Subject) -> int:
     constraints = [each.constraint for each in subject.placed]
-    asked_of = max(1, len(constraints) + keys_in(constraints))
+    weight = max(1, len(constraints) + keys_in(constraints))
     if subject.offline:
-        asked_of += sum(len(each.pod.labels) for each in subject.workload.templates)
-        return min(_MAX_TRIED_FIXES_OFFLINE, _MAX_ASKED_OF_OFFLINE // asked_of)
-    return min(_MAX_TRIED_FIXES, _MAX_ASKED_OF // asked_of)
+        weight += sum(len(each.pod.labels) for each in subject.workload.templates)
+        return min(_MAX_TRIED_FIXES_OFFLINE, _MAX_WEIGHT_OFFLINE // weight)
+    return min(_MAX_TRIED_FIXES, _MAX_WEIGHT // weight)
 
 
 def _is_beside(fix: Fix, edits: Sequence[Edit]) -> bool:

@@ -60,7 +60,7 @@ CONFLICTS = PlacementRule(
         "A volume, pod affinity or (with `nodeAffinityPolicy: Ignore`) a node selector keeps your pods out of a "
         "domain. The domain still counts and stays empty, so every other domain can hold only maxSkew pods."
     ),
-    ask=evaluate,
+    evaluate=evaluate,
     of_template=_evaluate_template,
     concerns=_concerns,
     uses=(Need.VOLUMES,),

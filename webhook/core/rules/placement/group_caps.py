@@ -146,7 +146,7 @@ GROUP_CAP = Rule(
         "evenspread computes the most pods that a domain can get. It tries two orders: the unplaced pods of your "
         "workload alone, and after those of the other workloads. Nodes without the label count as one domain."
     ),
-    ask=evaluate,
+    evaluate=evaluate,
     needs=(Need.NODES, Need.PODS, Need.DRY_RUN),
     uses=(Need.VOLUMES, Need.WORKLOADS),
     without_constraints=True,

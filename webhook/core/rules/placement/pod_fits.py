@@ -78,7 +78,7 @@ DO_NOT_FIT = PlacementRule(
         "the pods, and found none that places all. The cause is spread if all pods would fit without hard "
         "constraints. evenspread offers a fix only if every order then places all pods."
     ),
-    ask=evaluate,
+    evaluate=evaluate,
     of_template=_of_template,
     concerns=speaks_of,
     of_jobs=True,

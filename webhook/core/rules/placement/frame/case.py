@@ -34,10 +34,10 @@ from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import (
     NO_REPLICAS,
-    AskedAgain,
     Finding,
     Need,
     NotEvaluated,
+    Reevaluated,
     Rule,
     RuleAnswer,
     guarded,
@@ -351,7 +351,7 @@ class PlacementRule(Rule, frozen=True, kw_only=True):
     """
 
     needs: tuple[Need, ...] = (Need.NODES, Need.PODS)
-    asked_again: AskedAgain = AskedAgain.AFTER_RECOUNTS
+    reevaluated: Reevaluated = Reevaluated.AFTER_RECOUNTS
     of_template: Callable[[TemplateUnderRule], Iterable[RuleAnswer]]
     concerns: Callable[[Subject, Sequence[Placed]], bool]
     of_jobs: bool = False
