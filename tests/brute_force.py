@@ -36,6 +36,11 @@ class World:
         self.volumes = {each["metadata"]["name"]: each for each in world.get("persistentVolumes", ())}
         self.claims = {each["metadata"]["name"]: each for each in world.get("persistentVolumeClaims", ())}
         self.classes = {each["metadata"]["name"]: each for each in world.get("storageClasses", ())}
+        self.attachable = {
+            (each["metadata"]["name"], driver["name"]): driver["allocatable"]["count"]
+            for each in world.get("csiNodes", ())
+            for driver in each["spec"]["drivers"]
+        }
         self.known = {}
 
     def outcomes(self, state=None):
@@ -82,6 +87,7 @@ class World:
             tolerated(node, pod)
             and selected(node, pod)
             and self.has_volumes(node, pod)
+            and self.attaches(name, pod, [each for place, each in there if place == name])
             and has_room(node, pod, [each for place, each in there if place == name])
             and self.neighbours_fit(node, pod, there)
             and all(self.spread_fits(node, pod, each, there) for each in constraints(pod))
@@ -99,6 +105,23 @@ class World:
         within = found.get("allowedTopologies")
         known = within is None or zone_of(node) in within[0]["matchLabelExpressions"][0]["values"]
         return found["volumeBindingMode"] == "WaitForFirstConsumer" and known
+
+    def attaches(self, name, pod, there):
+        every = {found for each in (*there, pod) for found in self.attached(each)}
+        used = Counter(driver for driver, _ in every)
+        return all(
+            used[driver] <= self.attachable.get((name, driver), used[driver]) for driver, _ in self.attached(pod)
+        )
+
+    def attached(self, pod):
+        """The driver and the volume of each claim of the pod, apart from local volumes."""
+        for each in pod["spec"].get("volumes", ()):
+            claim = self.claims[each["persistentVolumeClaim"]["claimName"]]
+            if "volumeName" not in claim["spec"]:
+                provisioner = self.classes[claim["spec"]["storageClassName"]]["provisioner"]
+                yield provisioner, claim["metadata"]["name"]
+            elif "csi" in (spec := self.volumes[claim["spec"]["volumeName"]]["spec"]):
+                yield spec["csi"]["driver"], spec["csi"]["volumeHandle"]
 
     def neighbours_fit(self, node, pod, there):
         for place, other in there:

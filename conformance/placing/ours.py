@@ -34,6 +34,7 @@ KINDS = {
     "persistentVolumes": {"apiVersion": "v1", "kind": "PersistentVolume"},
     "persistentVolumeClaims": {"apiVersion": "v1", "kind": "PersistentVolumeClaim"},
     "storageClasses": {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass"},
+    "csiNodes": {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode"},
     "csiDrivers": {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver"},
     "csiStorageCapacities": {"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity"},
 }

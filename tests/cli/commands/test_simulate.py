@@ -792,6 +792,28 @@ class TestForecast:
         found, _ = answer("a: a0 | b: b0", manifests=[nowhere, db], objects=[*claims, *volumes])
         assert [each["node"] for each in found["mostLikely"]] == ["a0", "b0"]
 
+    @pytest.mark.parametrize(("most", "expected"), [(1, ["a0", "b0"]), (2, ["a0", "a0"])])
+    def test_counts_the_attached_volumes_of_all_ordinals(self, answer, most, expected):
+        claim = {"name": "data-db-0", "namespace": "shop", "annotations": BOUND}
+        late = {"provisioner": "disks", "volumeBindingMode": "WaitForFirstConsumer"}
+        drivers = [{"name": "disks", "nodeID": "a0", "allocatable": {"count": most}}]
+        source = {"csi": {"driver": "disks", "volumeHandle": "h"}, "nodeAffinity": {"required": in_zone("a")}}
+        objects = [
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": claim, "spec": {"volumeName": "pv"}},
+            {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": source},
+            {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}, **late},
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "CSINode",
+                "metadata": {"name": "a0"},
+                "spec": {"drivers": drivers},
+            },
+        ]
+        spec = {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "late"}}]}
+        db = web(replicas=2, kind="StatefulSet", name="db", pods="app=db", spec=spec)
+        found, _ = answer("a: a0 | b: b0=3", manifests=[db], objects=objects)
+        assert [each["node"] for each in found["mostLikely"]] == expected
+
     def test_leaves_the_cluster_as_it_was(self, answer):
         objects = [waiting("web-9")]
         found, _ = answer("a: a0 | b: b0", "--all", objects=objects)

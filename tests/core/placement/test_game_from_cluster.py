@@ -1,7 +1,9 @@
 """From pods and a cluster to a game, where neither the search nor brute force would notice."""
 
 from build import apart, cluster, constraint, pod, requiring
+from msgspec import convert
 
+from webhook.core.api.storage import CsiNode
 from webhook.core.api.types import (
     Container,
     LabelSelector,
@@ -62,11 +64,17 @@ def test_workloads_of_which_one_needs_more():
     assert numbers(index, batch(index, small, 2), batch(index, large, 1)) == [(2, 0), (2, 1)]
 
 
-def test_nodes_with_a_number_of_attachments():
+def test_batches_share_the_attachments_of_a_node():
     index = cluster("a: a0=0 a1=0 a2=0")
-    slots = index.nodes.view().slots
-    most = {slots["a0"]: 1, slots["a1"]: 0}
-    assert numbers(index, batch(index, pod(), 1), batch(index, pod(), 9, limits=most, nodes=0b11)) == [(1, 1)]
+    for name, most in (("a0", 1), ("a1", 0)):
+        drivers = [{"name": "disks", "allocatable": {"count": most}}]
+        index.apply("ADDED", convert({"metadata": {"name": name}, "spec": {"drivers": drivers}}, CsiNode))
+    both, a0 = 0b11, 1 << index.nodes.view().slots["a0"]
+    without = batch(index, pod(), 1, nodes=a0)
+    assert numbers(index, without, batch(index, pod(), 9, drivers=("disks",), nodes=both)) == [(1, 1)]
+    assert numbers(index, without, batch(index, pod(), 9, drivers=("files",), nodes=both)) == [(1, 9)]
+    pinned = batch(index, pod(), 1, drivers=("disks",), nodes=a0)
+    assert numbers(index, pinned, batch(index, pod(), 9, drivers=("disks",), nodes=both)) == [(0, 1), (1, 0)]
 
 
 def test_an_empty_selector_counts_no_pods_before_1_38():

@@ -26,6 +26,15 @@ from webhook.core.workloads.reading import read_workload
 OWN = {"app": "web", "set": "yes"}
 
 
+def csi_node(name, most, driver="csi.example.com"):
+    driver = {"name": driver, "nodeID": name, "allocatable": {"count": most}}
+    return {"metadata": {"name": name}, "spec": {"drivers": [driver]}}
+
+
+def mounting(claim):
+    return {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
+
+
 class Ordinals(World):
     """A state: for each ordinal its node and whether it is new, or None while it is missing."""
 
@@ -42,6 +51,8 @@ class Ordinals(World):
         there = [(at[0], 0) for at in state if at is not None]
         for ordinal in missing if self.world["parallel"] else missing[:1]:
             for name in self.nodes:
+                if sum(place == name for place, _ in there) >= self.world["limits"].get(name, 9):
+                    continue
                 pinned = self.world["pins"][ordinal] not in (None, labels_of(self.nodes[name])[ZONE])
                 if not pinned and self.admits(name, 0, there):
                     yield (*state[:ordinal], (name, True), *state[ordinal + 1 :])
@@ -80,13 +91,21 @@ def drawn(number):
         "partition": rng.choice([0, 0, 0, 1, 2]),
         "parallel": (parallel := rng.random() < 0.4),
         "unavailable": rng.choice([1, 1, 2]) if parallel else 1,
+        "limits": {name: max(1, on.count(name) + rng.choice([-1, 0, 0, 1])) for name in limited(rng, nodes)},
     }
+
+
+def limited(rng, nodes):
+    """The nodes with an attach limit: often none, else most."""
+    return [each["metadata"]["name"] for each in nodes if rng.random() < 0.8] if rng.random() < 0.5 else []
 
 
 def ours(world, version=RECORDED, *, deleted=()):
     volumes = [
         volume_in(zone, f"pv-{number}", f"data-web-{number}") for number, zone in enumerate(world["pins"]) if zone
     ]
+    for number in world.get("local", ()):
+        volumes[number]["spec"]["local"] = {"path": volumes[number]["spec"].pop("csi")["volumeHandle"]}
     claims = []
     for number, zone in enumerate(world["pins"]):
         spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "late"} | (
@@ -101,7 +120,7 @@ def ours(world, version=RECORDED, *, deleted=()):
         {
             **template,
             "metadata": {**template["metadata"], "name": f"web-{number}"},
-            "spec": {**template["spec"], "nodeName": name},
+            "spec": {**template["spec"], "nodeName": name, "volumes": [mounting(f"data-web-{number}")]},
         }
         for number, name in enumerate(world["on"])
         if name
@@ -112,6 +131,7 @@ def ours(world, version=RECORDED, *, deleted=()):
         "persistentVolumes": volumes,
         "persistentVolumeClaims": claims,
         "storageClasses": [storage_class("late", "WaitForFirstConsumer")],
+        "csiNodes": [csi_node(name, most) for name, most in world["limits"].items()],
     }
     index = read_scenario({name: json.dumps(every).encode() for name, every in lists.items()}).index
     index.version = version
@@ -159,7 +179,7 @@ def test_with_room_for_all_every_pod_is_replaced():
 def small(*zones, on, **more):
     nodes = [node(f"{zone}{number}", zone) for number, zone in enumerate(zones)]
     given = [constraint(ZONE, 1, {"set": "yes"})]
-    known = {"pins": [None] * len(on), "partition": 0, "parallel": False, "unavailable": 1, "others": []}
+    known = {"pins": [None] * len(on), "partition": 0, "parallel": False, "unavailable": 1, "others": [], "limits": {}}
     return {"nodes": nodes, "on": on, "template": pod("web", OWN, given), **known, **more}
 
 
@@ -176,6 +196,13 @@ def test_pods_on_two_deleted_nodes_are_replaced_one_by_one():
     came = ours(world, deleted=("a0", "b1"))
     assert [turn.place is not None for turn in came.rollout.turns] == [True] * 3
     assert simulate(came.game()).verdict is PlacementVerdict.FITS
+
+
+def test_pods_of_several_drivers_are_unknown_only_beside_an_attach_limit():
+    world = small("a", "b", on=["a0", "b1"], pins=["a", None], local=[0])
+    assert not ours(world).unknown
+    why = "how many volumes each node can attach, because the running pods use different CSI drivers"
+    assert ours(world | {"limits": {"b1": 1}}).unknown == why
 
 
 def test_with_nothing_above_the_partition():

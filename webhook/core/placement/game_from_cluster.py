@@ -4,7 +4,7 @@ Scheduler filters independent of these pods run once for all nodes. All other fi
 resources, spread constraints, pod (anti-)affinity and host ports. Nodes with equal numbers form a class.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -35,7 +35,7 @@ from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.inter_pod_affinity import NO_AFFINITY
 from webhook.core.scheduler.plugins.node_ports import NODE_PORTS, ports_conflict
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, scarce_amounts
-from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
+from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS, free_attachments
 from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD, DomainCounts
 from webhook.core.scheduler.plugins.status import Code
 from webhook.core.scheduler.problem import Problem
@@ -53,7 +53,7 @@ class PodBatch(Struct, frozen=True):
         in_turn: Whether the controller creates a pod only after the pod before it has a node.
         behind: The index of another batch. All pods of that batch need a node before this batch's first pod is created.
         nodes: The usable nodes as a bit set of slots. None for every node.
-        limits: The most pods on a node, by node slot. Nodes without such a limit are missing.
+        drivers: The CSI driver of each volume from a StatefulSet's volumeClaimTemplates.
         leaving: The number of equal running pods that may be deleted, by node slot.
     """
 
@@ -62,7 +62,7 @@ class PodBatch(Struct, frozen=True):
     in_turn: bool = False
     behind: int | None = None
     nodes: int | None = None
-    limits: Mapping[int, int] = {}
+    drivers: tuple[str, ...] = ()
     leaving: Counts = {}
 
 
@@ -184,7 +184,7 @@ def game_of(
         together.most,
         singled=-1 if rollout is not None and rollout.turns else singled,
     )
-    node_limits = [*_batch_limits_and_ports(together)]
+    node_limits = [*_attach_limits_and_ports(together, index)]
     apart: list[list[AntiAffinityLimit]] = [[] for _ in batches]
     for pod_class, key, weights in together.kept_apart():
         column = view.column(key)
@@ -291,6 +291,15 @@ class _Batches(Struct, frozen=True):
                     if is_met:
                         yield other, term.topology_key, self.only(number)
 
+    def attachments(self, driver: str, weights: Pods, index: ReadOnlyIndex) -> Counts:
+        """The most volumes of all these pods on a node, by node slot. ``weights`` has a pod's volumes, by batch."""
+        free = free_attachments(driver, weighted_sum(weights, self.most), index)
+        for weight, batch in zip(weights, self.batches, strict=True):
+            # An index without these pods still has their volumes.
+            for slot in free.keys() & batch.leaving:
+                free[slot] += weight * batch.leaving[slot]
+        return free
+
     def near(self, number: int, nodes: GameNodes) -> AffinityLimit | None:
         """The affinity of a batch as a limit. None without required affinity."""
         neighbours = self.batches[number].problem.neighbours
@@ -345,13 +354,18 @@ def _resources(together: _Batches, relevant: int, on_one: Pods, index: ReadOnlyI
                 yield NodeLimits(pod_class=pod_class, weights=weights[name], base=-weight, sign=1, values=short)
 
 
-def _batch_limits_and_ports(together: _Batches) -> Iterator[NodeLimits]:
+def _attach_limits_and_ports(together: _Batches, index: ReadOnlyIndex) -> Iterator[NodeLimits]:
+    free: dict[str, Counts] = {}
     for number, batch in enumerate(together.batches):
-        filters = batch.problem.filters
-        if batch.limits and NODE_VOLUME_LIMITS in filters:
-            only = together.only(number)
-            yield NodeLimits(pod_class=number, weights=only, base=-1, sign=1, values=batch.limits)
-        if (wanted := batch.problem.ports) and NODE_PORTS in filters:
+        problem = batch.problem
+        if batch.drivers and NODE_VOLUME_LIMITS in problem.filters:
+            for driver in dict.fromkeys(batch.drivers):
+                weights = tuple(other.drivers.count(driver) for other in together.batches)
+                if driver not in free:
+                    free[driver] = together.attachments(driver, weights, index)
+                if values := free[driver]:
+                    yield NodeLimits(pod_class=number, weights=weights, base=-weights[number], sign=1, values=values)
+        if (wanted := problem.ports) and NODE_PORTS in problem.filters:
             ports = [batch.problem.ports for batch in together.batches]
             clashes = [any(ports_conflict(one, each) for one in wanted for each in taken) for taken in ports]
             yield NodeLimits(pod_class=number, weights=tuple(map(int, clashes)), base=0)

@@ -23,7 +23,7 @@ from webhook.core.index.overlay import with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.placement_verdict import Effort, Simulation
-from webhook.core.placement.proofs.pinned_claims import Ordinal, Ordinals, ordinals
+from webhook.core.placement.proofs.pinned_claims import Needs, Ordinal, Ordinals, ordinals
 from webhook.core.placement.rolling_update import RolloutRules, Turn
 from webhook.core.placement.simulation import simulate_batches
 from webhook.core.pods_to_create.next_pod import NextPod, PodSource, next_pod_of
@@ -31,6 +31,7 @@ from webhook.core.workloads.rollouts import surge_of, unavailable_of, unavailabl
 from webhook.core.workloads.workload import Strategy, Workload
 
 _UNKNOWN_STEPS = "how its controller replaces pods"
+_DRIVERS_DIFFER = "how many volumes each node can attach, because the running pods use different CSI drivers"
 
 
 class MissingPods(Struct, frozen=True, kw_only=True):
@@ -175,7 +176,7 @@ def _ordinals(source: PodSource, pod: Pod, replicas: int, context: Context) -> M
             problem=problem,
             pods=len(pods),
             nodes=pods[0].nodes,
-            limits=known.limits,
+            drivers=pods[0].drivers,
             in_turn=in_turn,
             behind=number - 1 if in_turn and number else None,
         )
@@ -190,12 +191,12 @@ def _ordinals(source: PodSource, pod: Pod, replicas: int, context: Context) -> M
 
 
 def _equal_pods(pods: Sequence[Ordinal], *, in_turn: bool) -> list[list[Ordinal]]:
-    """Group the pods by their usable nodes. A group in turn only has pods with consecutive places in ``pods``."""
-    groups = dict[tuple[int, int | None], list[Ordinal]]()
+    """Group the pods by their needs. A group in turn only has pods with consecutive places in ``pods``."""
+    groups = dict[tuple[int, Needs], list[Ordinal]]()
     run = 0
     for place, pod in enumerate(pods):
-        run += in_turn and place > 0 and pod.nodes != pods[place - 1].nodes
-        groups.setdefault((run, pod.nodes), []).append(pod)
+        run += in_turn and place > 0 and pod.needs != pods[place - 1].needs
+        groups.setdefault((run, pod.needs), []).append(pod)
     return [*groups.values()]
 
 
@@ -213,9 +214,9 @@ class _NewPod(Struct, frozen=True):
     of_old: bool
 
     @property
-    def batch(self) -> tuple[int | None, bool]:
+    def batch(self) -> tuple[Needs, bool]:
         """A key. Pods with the same key form a batch."""
-        return self.ordinal.nodes, self.of_old
+        return self.ordinal.needs, self.of_old
 
 
 def _rollout_of_ordinals(source: PodSource, own: Selector, replicas: int, context: Context) -> MissingPods:
@@ -227,24 +228,26 @@ def _rollout_of_ordinals(source: PodSource, own: Selector, replicas: int, contex
     if known is None:
         return MissingPods(index=index, unknown=_too_many(replicas))
     kept, turns = _kept_and_new(source, known.pods, dict(index.pods.matching(source.namespace, own)))
-    if (unknown := _unknown_volumes([pod.ordinal for pod in turns])) or not turns:
+    freed = {pod.ordinal.drivers for pod in turns if pod.slot is not None}
+    unknown = _DRIVERS_DIFFER if known.limits and len(freed) > 1 else _unknown_volumes([pod.ordinal for pod in turns])
+    if unknown or not turns:
         return MissingPods(index=index, staying=len(kept), unknown=unknown)
-    groups = dict[tuple[int | None, bool], list[Ordinal]]()
+    groups = dict[tuple[Needs, bool], list[Ordinal]]()
     for pod in turns:
         groups.setdefault(pod.batch, []).append(pod.ordinal)
     new, old = _revisions(source, context)
     below = _with_only(kept, old, without_pods(index, new, own, index.pods.count(source.namespace, own)))
     new_problem, old_problem = (problem_of(pod, context.with_index(below)) for pod in (new, old))
     leaving = Counter(pod.slot for pod in turns if pod.slot is not None)
-    limits = {slot: pods + leaving[slot] for slot, pods in known.limits.items()}
     number = {key: place for place, key in enumerate(groups, 1)}
+    old_pods = PodBatch(problem=old_problem, pods=0, leaving=leaving, drivers=max(freed, default=()))
     batches = (
-        PodBatch(problem=old_problem if of_old else new_problem, pods=len(pods), nodes=nodes, limits=limits)
-        for (nodes, of_old), pods in groups.items()
+        PodBatch(problem=old_problem if of_old else new_problem, pods=len(pods), nodes=nodes, drivers=drivers)
+        for ((nodes, drivers), of_old), pods in groups.items()
     )
     return MissingPods(
         index=below,
-        batches=(PodBatch(problem=old_problem, pods=0, leaving=leaving), *batches),
+        batches=(old_pods, *batches),
         staying=len(kept),
         names=((), *(_names(source, pods) for pods in groups.values())),
         rollout=_rules(source.workload, replicas, (Turn(number[pod.batch], pod.slot) for pod in turns), context),

@@ -4,7 +4,8 @@ A forecast is not a proof. The scheduler picks any of several best nodes, pods a
 from `webhook.core.scheduler.scoring` may decide.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.placement.placement_verdict import PlacementVerdict
 from webhook.core.scheduler.cycle import Cycle
+from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS, free_attachments
 from webhook.core.scheduler.scoring.node_scores import best_nodes, take_scoring
 from webhook.core.what_if.ending import pod_on_node
 from webhook.core.what_if.joint_simulation import JointVerdict, batches_of
@@ -77,16 +79,22 @@ def _run(batches: Sequence[PodBatch], index: ClusterIndex, context: Context, cha
     """Place one pod after the other on a node with the best score. Order and ties are random with ``chance``."""
     left, placed = [batch.pods for batch in batches], list[_ForecastNode]()
     tried = [*range(len(batches))]
+    slots = index.nodes.view().slots
+    wanted = sum((Counter(batch.drivers * batch.pods) for batch in batches), Counter[str]())
+    free = {driver: free_attachments(driver, volumes, index) for driver, volumes in wanted.items()}
     with index.temporary_pods() as add:
         # Some batches wait until all pods of another batch are placed.
         while ready := [at for at in tried if left[at] and ((first := batches[at].behind) is None or not left[first])]:
             number = ready[0] if chance is None else chance.choices(ready, [left[at] for at in ready])[0]
-            best = _best(batches[number], number, placed, index, context)
+            best = _best(batches[number], free, index, context)
             if not best:
                 tried.remove(number)  # Skip this batch until another pod is placed.
                 continue
             node = best[0] if chance is None else chance.choice(best)
             left[number] -= 1
+            for driver in batches[number].drivers:
+                if slots[node] in free[driver]:
+                    free[driver][slots[node]] -= 1
             name = f"forecast/{len(placed)}"  # A unique name.
             placed.append(_ForecastNode(number, node, len(best)))
             add(pod_on_node(batches[number].problem.pod, node, name, name))
@@ -95,15 +103,16 @@ def _run(batches: Sequence[PodBatch], index: ClusterIndex, context: Context, cha
 
 
 def _best(
-    batch: PodBatch, number: int, placed: Sequence[_ForecastNode], index: ClusterIndex, context: Context
+    batch: PodBatch, free: Mapping[str, Mapping[int, int]], index: ClusterIndex, context: Context
 ) -> tuple[str, ...]:
+    """Return the best nodes. ``free`` has the free attachments of each CSI driver by node slot."""
     pod = batch.problem.pod
     problem = problem_of(pod, context)
     cycle, scoring = Cycle(problem), take_scoring(index, problem)
     feasible = cycle.verdict().feasible if batch.nodes is None else cycle.verdict().feasible & batch.nodes
-    for slot, most in batch.limits.items():
-        name = problem.nodes.names[slot]
-        if sum(likely.batch == number and likely.node == name for likely in placed) >= most:
-            feasible &= ~(1 << slot)
+    for driver in batch.drivers if NODE_VOLUME_LIMITS in problem.filters else ():
+        needed = batch.drivers.count(driver)
+        full = [slot for slot, attachable in free[driver].items() if attachable < needed]
+        feasible &= ~node_sets.from_slots(full, problem.nodes.size)
     best = feasible if scoring is None else best_nodes(scoring, cycle, feasible)
     return tuple(problem.nodes.names[slot] for slot in node_sets.to_slots(best))

@@ -13,6 +13,7 @@ from webhook.core.workloads.workload import ClaimTemplates
 
 ZONE = "topology.kubernetes.io/zone"
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
 LATE = {"provisioner": "disks", "volumeBindingMode": "WaitForFirstConsumer"}
 
 
@@ -31,7 +32,7 @@ def volume(labels=None, **spec):
 
 
 def made_late(name="late", annotations=None, **fields):
-    return convert({"metadata": {"name": name, "annotations": annotations or {}}, **LATE, **fields}, StorageClass)
+    return convert({"metadata": {"name": name, "annotations": annotations or {}}} | LATE | fields, StorageClass)
 
 
 def only(*values, named="late"):
@@ -202,5 +203,21 @@ def test_an_ordinal_that_terminates_is_to_be_placed_again(pods, missing):
 def test_room_for_two_volumes_each():
     drivers = [{"name": "disks", "allocatable": {"count": 5}}, {"name": "files"}]
     nodes = [convert({"metadata": {"name": name}, "spec": {"drivers": drivers}}, CsiNode) for name in ("n2", "gone")]
-    found = ordinals(index(*nodes), "shop", "web", ClaimTemplates(("data", "log"), ("late", "late")), range(1))
+    found = ordinals(index(*nodes), "shop", "web", ClaimTemplates(("data", "log"), ("late", "late")), range(3))
     assert found.limits == {1: 2}
+
+
+@pytest.mark.parametrize(
+    ("values", "named", "limits"),
+    [
+        pytest.param([], "", {0: 3}, id="an unknown class may use any driver"),
+        pytest.param([made_late(annotations=DEFAULT)], "", {0: 5}, id="the default class"),
+        pytest.param([made_late()], "late", {0: 5}, id="a named class"),
+        pytest.param([made_late(provisioner="local")], "late", {}, id="a driver without a limit"),
+    ],
+)
+def test_limits_are_those_of_the_drivers_used(values, named, limits):
+    drivers = [{"name": "disks", "allocatable": {"count": 5}}, {"name": "files", "allocatable": {"count": 3}}]
+    node = convert({"metadata": {"name": "n1"}, "spec": {"drivers": drivers}}, CsiNode)
+    found = ordinals(index(node, *values), "shop", "web", ClaimTemplates(("data",), (named,)), range(9))
+    assert found.limits == limits

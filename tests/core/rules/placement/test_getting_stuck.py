@@ -56,6 +56,7 @@ CLAIMS = {
     "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "late"}}],
 }
 
+DISK = {"driver": "disks", "volumeHandle": "h"}
 STATEFUL = {"kind": "StatefulSet", "replicas": 2, "spec": CLAIMS}
 
 
@@ -227,6 +228,18 @@ class TestReplicasThatDoNotFit:
             index.apply("ADDED", convert({"metadata": {"name": name}, "spec": {"drivers": [driver]}}, CsiNode))
         [line] = told(DO_NOT_FIT, web(ZONE, **(STATEFUL | {"replicas": 3})), index, FIXED)
         assert line == "audit 2 of 3 fit: no node admits another of these pods"
+
+    @pytest.mark.parametrize(
+        ("most", "expected"), [(1, ["audit 2 of 3 fit: no node admits another of these pods"]), (2, [])]
+    )
+    def test_an_attach_limit_counts_pinned_pods_with_the_others(self, most, expected):
+        index = pinned()
+        volume = {"metadata": {"name": "pv", "labels": {ZONE_KEY: "a"}}, "spec": {"csi": DISK}}
+        index.apply("MODIFIED", convert(volume, PersistentVolume))
+        for name in ("a0", "b0"):
+            driver = {"name": "disks", "allocatable": {"count": most}}
+            index.apply("ADDED", convert({"metadata": {"name": name}, "spec": {"drivers": [driver]}}, CsiNode))
+        assert told(DO_NOT_FIT, web(ZONE, **(STATEFUL | {"replicas": 3})), index, FIXED) == expected
 
     def test_the_rest_stays_beside_those_that_run(self):
         index = cordoned("a: a0=1 | b: b0=1 | c: c0")

@@ -49,6 +49,8 @@ from webhook.core.api.types import (
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import ZONE
 from webhook.core.scheduler.cycle import Cycle
+from webhook.core.scheduler.plugins import node_volume_limits
+from webhook.core.scheduler.plugins.node_volume_limits import free_attachments
 from webhook.core.scheduler.plugins.status import OK, PASSES, Status
 from webhook.core.scheduler.problem import take
 
@@ -379,6 +381,36 @@ def test_attach_limits():
     missing = never('looking up PVC shop/gone: persistentvolumeclaim "gone" not found')
     assert told("NodeVolumeLimits", index, mounts("gone"))[1] == [missing, missing]
     assert told("NodeVolumeLimits", index, ())[0] == PASSES.pre_filter
+
+
+def test_free_attachments_of_a_driver(monkeypatch):
+    attachment = AttachmentSpec(
+        attacher="csi.example.com", node_name="a", source=AttachmentSource(persistent_volume_name="pv2")
+    )
+    index = index_of(
+        *(claim(f"c{n}", f"pv{n}") for n in range(3)),
+        *(volume(f"pv{n}") for n in range(3)),
+        limits("a", csi__example__com=3, files=5),
+        limits("b", csi__example__com=1),
+        limits("gone", csi__example__com=0),
+        running("user", "a", volumes=mounts("c0", "c1")),
+        running("other", "a", volumes=mounts("c1")),
+        # It is about to be detached.
+        VolumeAttachment(metadata=ObjectMeta(name="x"), spec=attachment),
+    )
+    a, b = (index.nodes.view().slots[name] for name in "ab")
+    assert free_attachments("csi.example.com", 4, index) == {a: 1, b: 1}
+    assert free_attachments("csi.example.com", 1, index) == {}
+    assert free_attachments("files", 9, index) == {a: 5}
+    for counted, expected in ((0, {a: 0, b: 1}), (1, {a: 1, b: 1})):
+        monkeypatch.setattr(node_volume_limits, "_COUNTED", counted)
+        assert free_attachments("csi.example.com", 4, index) == expected
+    monkeypatch.undo()
+    index.apply("MODIFIED", limits("a", csi__example__com=1))
+    assert free_attachments("csi.example.com", 1, index) == {a: -1}
+    disk = Volume(name="v", aws_elastic_block_store=AwsElasticBlockStore(volume_id="aws://zone/disk"))
+    index.apply("ADDED", running("unreadable", "b", volumes=(disk,)))
+    assert free_attachments("csi.example.com", 1, index) == {a: -1, b: 0}
 
 
 def test_volumes_of_in_tree_plugins_count_for_the_driver_that_replaced_them():

@@ -69,7 +69,7 @@ def start_states(
     The present state comes first. In the other states, none of the workload's pods exist yet, or nodes that are briefly
     away have returned. ``capacities`` are the pod's constraints over the candidate nodes.
     """
-    # Nodes that are away may or may not return, so a fix must work with them and without.
+    # Absent nodes may or may not return, so a fix must work with them and without.
     for present in (True, False) if facts.away else (False,):
         here = candidate_nodes(facts, present=True) if present else nodes
         open_now = _start_nodes(facts, here, anew=False, present=present)
@@ -86,7 +86,7 @@ def _start_nodes(facts: WorkloadProblem, here: CandidateNodes, *, anew: bool, pr
     """
     problem = facts.problem
     cycle, volumes = Cycle(problem), problem.pod.pod_spec.volumes or ()
-    # A volume for a single pod keeps all others away, and the order decides which pod gets it.
+    # A volume for a single pod keeps all others away, and any pod may get it.
     alone = any(READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()) for claim in problem.storage.claims.values())
     if alone or any(map(is_disk, volumes)) or (volumes and cycle.result(VOLUME_BINDING).pre_filter.rejected):
         return None

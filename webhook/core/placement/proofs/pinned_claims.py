@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, ClaimSpec
+from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, ClaimSpec, StorageClass
 from webhook.core.api.well_known import NO_PROVISIONER, SELECTED_NODE
 from webhook.core.index.lost_nodes import keeps_name
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.scheduler.plugins.node_volume_limits import driver_of_class, driver_of_volume, free_attachments
 from webhook.core.scheduler.plugins.volume_binding import nodes_with_space, provisioning_nodes
 from webhook.core.scheduler.plugins.volume_zone import usable_from
 from webhook.core.workloads.workload import ClaimTemplates
@@ -17,6 +18,9 @@ from webhook.core.workloads.workload import ClaimTemplates
 # The pods of a larger StatefulSet are not looked up one by one.
 _MOST = 256
 _NO_CLAIMS = ClaimTemplates(())
+_UNKNOWN_DRIVER = "*"
+
+Needs = tuple[int | None, tuple[str, ...]]
 
 
 class Ordinal(Struct, frozen=True, kw_only=True):
@@ -29,6 +33,7 @@ class Ordinal(Struct, frozen=True, kw_only=True):
             controller replaces it elsewhere.
         likely: Whether no known fact makes the pod's claims unusable.
         certain: Whether its claims are known to be usable on these nodes.
+        drivers: The CSI driver of each volume that can count for an attach limit. "*" for an unknown driver.
     """
 
     number: int
@@ -36,6 +41,12 @@ class Ordinal(Struct, frozen=True, kw_only=True):
     runs: bool
     likely: bool
     certain: bool
+    drivers: tuple[str, ...]
+
+    @property
+    def needs(self) -> Needs:
+        """The pod's ``nodes`` and ``drivers``."""
+        return self.nodes, self.drivers
 
 
 class PodsToPlace(Struct, frozen=True):
@@ -87,29 +98,35 @@ def ordinals(
     """
     if len(numbers) > _MOST:
         return None
-    view, claims = index.nodes.view(), claims or _NO_CLAIMS
-    pods = [_ordinal(index, namespace, name, number, claims) for number in numbers]
-    limits, mounts, slots = {}, index.pods.mounts(), view.slots
-    for node, by_driver in index.volumes.attach_limits().items():
-        if by_driver and claims.names and node in slots:
-            slot = slots[node]
-            # Assume all claims use the driver with the lowest limit. In the worst case a fix is missing.
-            limits[slot] = max(0, min(by_driver.values()) - mounts.get(slot, 0)) // len(claims.names)
+    pods = [_ordinal(index, namespace, name, number, claims or _NO_CLAIMS) for number in numbers]
+    most = Counter[str]()
+    for pod in pods:
+        most |= Counter(pod.drivers)
+    # Assume the highest number of volumes for all pods. In the worst case a fix is missing.
+    limited = {driver for by_driver in index.volumes.attach_limits().values() for driver in by_driver} if most else ()
+    limits = dict[int, int]()
+    for driver in limited:
+        if volumes := most[driver] + most[_UNKNOWN_DRIVER]:
+            for slot, free in free_attachments(driver, volumes * len(pods), index).items():
+                limits[slot] = min(free // volumes, limits.get(slot, free))
     return Ordinals(tuple(pods), limits)
 
 
 def _ordinal(index: ReadOnlyIndex, namespace: str, owner: str, ordinal: int, claims: ClaimTemplates) -> Ordinal:
     pod, view = f"{owner}-{ordinal}", index.nodes.view()
-    nodes, certain, likely = view.live, True, True
+    nodes, certain, likely, drivers = view.live, True, True, list[str]()
     for number, (name, named_class) in enumerate(zip(claims.names, claims.classes, strict=True)):
         claim = index.volumes.claim(namespace, f"{name}-{pod}")
         volume = index.volumes.volume(claim.spec.volume_name or "") if claim is not None and claim.bound else None
         if volume is not None:
             nodes &= usable_from(volume, view)
             sure = hoped = claim is not None and _is_sound(claim)
+            drivers.append(driver_of_volume(volume, migrates=True)[0])
         else:
             written = ClaimSpec(resources=claims.requests[number] if claims.requests else None)
-            made = _nodes_for_new_volume(index, claim or Claim(spec=written), named_class, exists=claim is not None)
+            storage_class = _class_of(index, claim, named_class)
+            made = _nodes_for_new_volume(index, claim or Claim(spec=written), storage_class)
+            drivers.append(driver_of_class(storage_class, migrates=True) if storage_class else _UNKNOWN_DRIVER)
             nodes &= view.live if made is None else made
             sure = made is not None
             hoped = sure or (claim is None and not named_class)
@@ -120,6 +137,7 @@ def _ordinal(index: ReadOnlyIndex, namespace: str, owner: str, ordinal: int, cla
         runs=keeps_name(index, namespace, pod),
         likely=likely,
         certain=certain,
+        drivers=tuple(filter(None, drivers)),
     )
 
 
@@ -129,15 +147,19 @@ def _is_sound(claim: Claim) -> bool:
     return not (is_lost or alone or claim.meta.deletion_timestamp)
 
 
-def _nodes_for_new_volume(index: ReadOnlyIndex, claim: Claim, named_class: str, *, exists: bool) -> int | None:
+def _class_of(index: ReadOnlyIndex, claim: Claim | None, named_class: str) -> StorageClass | None:
+    name = named_class if claim is None else claim.storage_class
+    return index.volumes.storage_class(name) if name or claim is not None else index.volumes.default_class()
+
+
+def _nodes_for_new_volume(index: ReadOnlyIndex, claim: Claim, storage_class: StorageClass | None) -> int | None:
     """The nodes able to provision the volume of an unbound claim. None if unknown.
 
     Source: volumebinding/binder.go ``FindPodVolumes``, ``checkVolumeProvisions``.
     """
     if claim.spec.volume_name or SELECTED_NODE in claim.annotations or not _is_sound(claim):
         return None
-    name, view = claim.storage_class if exists else named_class, index.nodes.view()
-    storage_class = index.volumes.storage_class(name) if name or exists else index.volumes.default_class()
+    view = index.nodes.view()
     if (
         storage_class is None
         or storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER
@@ -149,6 +171,6 @@ def _nodes_for_new_volume(index: ReadOnlyIndex, claim: Claim, named_class: str, 
     if driver is not None and driver.spec.storage_capacity:
         requests = claim.spec.resources.requests if claim.spec.resources else None
         nodes &= nodes_with_space(requests, index.volumes.capacities(class_name), view)
-    # A free volume may serve other nodes too, and the order decides which pod takes it.
+    # A free volume may serve other nodes too, and any pod may take it.
     free = index.volumes.candidates(replace(claim, spec=replace(claim.spec, storage_class_name=class_name)))
     return None if any(usable_from(volume, view) & ~nodes for volume in free) else nodes

@@ -3,7 +3,7 @@
 Source: kube-scheduler volumebinding/binder.go, nodevolumelimits/csi.go; k8s.io/component-helpers storage.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -79,16 +79,10 @@ def copy_storage(pod: Pod, index: ReadOnlyIndex) -> Storage:
     mounted = index.pods.mounting(None if any(map(is_disk, volumes)) else [*near_limit.values()])
     attached = index.volumes.attached([*near_limit])
     others = _claims_of(mounted, index)
-    everyone = (*claims.values(), *others.values())
-    named = {claim.spec.volume_name for claim in everyone if claim.spec.volume_name}
-    classes = {
-        name: storage_class
-        for name in {claim.storage_class for claim in everyone}
-        if (storage_class := index.volumes.storage_class(name)) is not None
-    }
+    volumes_by_name, classes = _volumes_and_classes((*claims.values(), *others.values()), index)
     return Storage(
         claims=claims,
-        volumes={name: volume for name in named if (volume := index.volumes.volume(name)) is not None},
+        volumes=volumes_by_name,
         # Only unbound claims choose a volume.
         free={name: index.volumes.candidates(claim) for name, claim in claims.items() if not claim.bound},
         classes=classes,
@@ -110,6 +104,22 @@ def copy_storage(pod: Pod, index: ReadOnlyIndex) -> Storage:
         },
         unknown=tuple(kind for kind, resource in DRIVER_RESOURCES.items() if resource in index.lacking),
     )
+
+
+def copy_mounted(slots: Sequence[int], index: ReadOnlyIndex) -> Storage:
+    """Copy the volumes of the pods on these nodes. Source: nodevolumelimits/csi.go ``filterAttachableVolumes``."""
+    mounted = index.pods.mounting(slots)
+    others = _claims_of(mounted, index)
+    volumes, classes = _volumes_and_classes(others.values(), index)
+    return Storage(mounted=mounted, others=others, volumes=volumes, classes=classes)
+
+
+def _volumes_and_classes(
+    claims: Collection[Claim], index: ReadOnlyIndex
+) -> tuple[Mapping[str, PersistentVolume], Mapping[str, StorageClass]]:
+    volumes = ((name, index.volumes.volume(name)) for name in {claim.spec.volume_name for claim in claims} if name)
+    classes = ((name, index.volumes.storage_class(name)) for name in {claim.storage_class for claim in claims})
+    return {name: volume for name, volume in volumes if volume}, {name: found for name, found in classes if found}
 
 
 def _claims_of(mounted: Mapping[int, tuple[Mounted, ...]], index: ReadOnlyIndex) -> Mapping[tuple[str, str], Claim]:
