@@ -183,8 +183,8 @@ def test_what_is_imported_is_named_as_a_dependency():
     from webhook.cli.main import _EXTRA_OF_MODULE  # noqa: PLC0415 only here
 
     extras = PROJECT["optional-dependencies"]
-    for module, extra in _EXTRA_OF_MODULE.items():
-        names = {name.replace("-", "_") for name in closure(each for each in extras[extra.name] if "[" not in each)}
+    for module, (extra, _) in _EXTRA_OF_MODULE.items():
+        names = {name.replace("-", "_") for name in closure(each for each in extras[extra] if "[" not in each)}
         assert module in names
     assert "evenspread[cluster]" in extras["webhook"]
 
