@@ -38,7 +38,7 @@ def test_colours(monkeypatch, tty, environment, colored):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stdout", Terminal(tty=tty))
     assert paint("x", "1", "31") == ("\033[1;31mx\033[0m" if colored else "x")
-    assert not paint("")
+    assert not paint("", "1")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Build the placement game of some workloads' pods on a cluster's nodes.
 
 Scheduler filters independent of these pods run once for all nodes. All other filters become numbers for each node: free
-resources, spread constraints, pod (anti-)affinity and host ports. Nodes with equal numbers form a class.
+resources, spread constraints, pod (anti-)affinity, host ports and attach limits. Nodes with equal numbers form a class.
 """
 
 from collections.abc import Iterator, Sequence

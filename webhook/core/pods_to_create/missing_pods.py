@@ -229,7 +229,8 @@ def _rollout_of_ordinals(source: PodSource, own: Selector, replicas: int, contex
         return MissingPods(index=index, unknown=_too_many(replicas))
     kept, turns = _kept_and_new(source, known.pods, dict(index.pods.matching(source.namespace, own)))
     freed = {pod.ordinal.drivers for pod in turns if pod.slot is not None}
-    unknown = _DRIVERS_DIFFER if known.limits and len(freed) > 1 else _unknown_volumes([pod.ordinal for pod in turns])
+    differ = _DRIVERS_DIFFER if known.limits and len(freed) > 1 else ""
+    unknown = _unknown_volumes([pod.ordinal for pod in turns]) or differ
     if unknown or not turns:
         return MissingPods(index=index, staying=len(kept), unknown=unknown)
     groups = dict[tuple[Needs, bool], list[Ordinal]]()

@@ -319,6 +319,6 @@ class PublishedScan(Published, frozen=True, kw_only=True):
 
 
 class ClusterScan(PublishedScan, frozen=True, kw_only=True):
-    """The scan of a whole cluster. Its workloads are sorted by `worst_first`."""
+    """The scan of a whole cluster. Its workloads are sorted by `_worst_first`."""
 
     workloads: tuple[ScannedWorkload, ...] = ()

@@ -49,7 +49,6 @@ from webhook.core.api.types import (
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import ZONE
 from webhook.core.scheduler.cycle import Cycle
-from webhook.core.scheduler.plugins import node_volume_limits
 from webhook.core.scheduler.plugins.node_volume_limits import free_attachments
 from webhook.core.scheduler.plugins.status import OK, PASSES, Status
 from webhook.core.scheduler.problem import take
@@ -383,7 +382,7 @@ def test_attach_limits():
     assert told("NodeVolumeLimits", index, ())[0] == PASSES.pre_filter
 
 
-def test_free_attachments_of_a_driver(monkeypatch):
+def test_free_attachments_of_a_driver():
     attachment = AttachmentSpec(
         attacher="csi.example.com", node_name="a", source=AttachmentSource(persistent_volume_name="pv2")
     )
@@ -402,15 +401,25 @@ def test_free_attachments_of_a_driver(monkeypatch):
     assert free_attachments("csi.example.com", 4, index) == {a: 1, b: 1}
     assert free_attachments("csi.example.com", 1, index) == {}
     assert free_attachments("files", 9, index) == {a: 5}
-    for counted, expected in ((0, {a: 0, b: 1}), (1, {a: 1, b: 1})):
-        monkeypatch.setattr(node_volume_limits, "_COUNTED", counted)
-        assert free_attachments("csi.example.com", 4, index) == expected
-    monkeypatch.undo()
     index.apply("MODIFIED", limits("a", csi__example__com=1))
     assert free_attachments("csi.example.com", 1, index) == {a: -1}
     disk = Volume(name="v", aws_elastic_block_store=AwsElasticBlockStore(volume_id="aws://zone/disk"))
     index.apply("ADDED", running("unreadable", "b", volumes=(disk,)))
-    assert free_attachments("csi.example.com", 1, index) == {a: -1, b: 0}
+    assert free_attachments("csi.example.com", 1, index) == {a: -1, b: -(2**31)}  # as many as no leaving pods free
+
+
+def test_free_attachments_of_many_nodes():
+    """Each node has a volume of another driver, and an upper bound of its volumes would leave no room."""
+    numbers = range(150)
+    index = index_of(
+        *(claim(f"c{n}", f"pv{n}") for n in numbers),
+        *(volume(f"pv{n}") for n in numbers),
+        *(limits(f"n{n}", csi__example__com=1, files=1) for n in numbers),
+        *(running(f"user-{n}", f"n{n}", volumes=mounts(f"c{n}")) for n in numbers),
+        spread=f"z1: {' '.join(f'n{n}=0' for n in numbers)}",
+    )
+    assert set(free_attachments("csi.example.com", 1, index).values()) == {0}
+    assert free_attachments("files", 1, index) == {}
 
 
 def test_volumes_of_in_tree_plugins_count_for_the_driver_that_replaced_them():

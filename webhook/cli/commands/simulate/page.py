@@ -122,8 +122,8 @@ def _obstacle(end: Ending, *, grown: bool) -> Iterator[str]:
         return
     after = end.after
     if after.cause is None:
-        nodes = listed([one_line(node, _NAME) for node in end.pinned], 3) or "no node"
-        yield from wrapped(f"{end.waiting} waits: only {nodes} can use its volumes")
+        nodes = listed([one_line(node, _NAME) for node in end.pinned], 3)
+        yield from wrapped(f"{end.waiting} waits: {f'only {nodes}' if nodes else 'no node'} can use its volumes")
         return
     summary = cause_summary(after)
     cause = summary.replace("cause: ", "cause today: ", 1) if grown else summary
