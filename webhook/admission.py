@@ -198,7 +198,7 @@ def answered(route: Route, request: AdmissionRequest, decide: Callable[[], Decis
     try:
         decision = decide()
         fault, body = decision.fault, _encode(request, decision)
-    except Exception as error:  # noqa: BLE001 the only boundary: the API server gets an answer in any case
+    except Exception as error:  # noqa: BLE001 the outermost boundary: the API server gets an answer in any case
         # The decision stays, without the texts that cannot be encoded.
         fault, decision = error, msgspec.structs.replace(_UNDECIDED, allowed=decision.allowed, message=_UNSENDABLE)
         body = _encode(request, decision)

@@ -252,7 +252,7 @@ def _cause(error: BaseException) -> str:
     """Return the text of the innermost error. The outer errors are wrappers with object addresses."""
     from http.client import IncompleteRead  # noqa: PLC0415 as in `credentials.connect`
 
-    from urllib3.exceptions import ProtocolError  # noqa: PLC0415 as in _connect
+    from urllib3.exceptions import ProtocolError  # noqa: PLC0415 as in credentials.connect
 
     inner: object = error
     while isinstance(inner, BaseException):

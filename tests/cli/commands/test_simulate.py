@@ -248,6 +248,20 @@ class TestWhatHappensToTheCluster:
             "3 nodes like b1 are added, node b0 is deleted",
         )
 
+    @pytest.mark.parametrize(("most", "verdict"), [(1, "does-not-fit"), (2, "fits")])
+    def test_an_added_node_attaches_as_many_volumes_as_its_model(self, answer, most, verdict):
+        late = {"provisioner": "disks", "volumeBindingMode": "WaitForFirstConsumer"}
+        drivers = [{"name": "disks", "nodeID": "a0", "allocatable": {"count": most}}]
+        storage = {"apiVersion": "storage.k8s.io/v1"}
+        objects = [
+            storage | {"kind": "StorageClass", "metadata": {"name": "late"}, **late},
+            storage | {"kind": "CSINode", "metadata": {"name": "a0"}, "spec": {"drivers": drivers}},
+        ]
+        spec = {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "late"}}]}
+        db = web(replicas=4, kind="StatefulSet", name="db", pods="app=db", spec=spec)
+        found, _ = answer("a: a0", "--add-nodes", "zone=a:1", manifests=[db], objects=objects)
+        assert found["verdict"] == verdict
+
     def test_a_zone_is_lost_twice(self, ask, answer):
         lost = ("--lose", "zone=c")
         code, out, _ = ask("a: a0=1 | b: b0=1 | c: c0=1", *lost, manifests=[web(ZONE, replicas=6)])

@@ -189,7 +189,7 @@ def _nodes(where: LabelledNodes, index: ClusterIndex) -> list[Node]:
 
 
 def _add(where: LabelledNodes, number: int, index: ClusterIndex) -> Event:
-    """Add copies of an existing node, preferably of an untainted and uncordoned node."""
+    """Add copies of an existing node and its CSINode, preferably of an untainted and uncordoned node."""
     there = _nodes(where, index)
     model = min(there, key=lambda node: (bool(node.taints) or bool(node.spec and node.spec.unschedulable), node.name))
     for copy in range(1, number + 1):
@@ -198,4 +198,6 @@ def _add(where: LabelledNodes, number: int, index: ClusterIndex) -> Event:
         index.change(
             "ADDED", replace(model, metadata=replace(model.metadata or ObjectMeta(), name=name, labels=labels))
         )
+        if (drivers := index.volumes.csi_node(model.name)) is not None:
+            index.change("ADDED", replace(drivers, metadata=replace(drivers.meta, name=name)))
     return Event(f"{plural(number, 'node')} like {model.name} {agree(number, 'are')} added")

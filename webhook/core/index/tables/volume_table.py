@@ -106,6 +106,10 @@ class VolumeTable(Volumes):
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
         return dict(self._limits)
 
+    def csi_node(self, name: str) -> CsiNode | None:
+        """The CSINode of a node."""
+        return self._nodes.get(name)
+
     def drivers(self) -> Mapping[str, CsiDriver]:
         return dict(self._drivers)
 
