@@ -149,7 +149,7 @@ def test_an_answer_that_is_none_is_one_line(plain, tmp_path, fault, message):
 def test_silence_is_one_line(plain, tmp_path):
     plain.strike("any", silence)
     asked = server(plain, tmp_path)
-    with pytest.raises(ClusterError, match="no answer in time$"), asked.open("/api/v1/pods", silence_seconds=0.2):
+    with pytest.raises(ClusterError, match=r"no answer in time$"), asked.open("/api/v1/pods", silence_seconds=0.2):
         pass
 
 

@@ -19,9 +19,18 @@ from webhook.config import ConfigError, Loaded, parse_policy
 from webhook.core.api.node_selectors import compile_required_nodes
 from webhook.core.api.requirements import SelectorError
 from webhook.core.api.selectors import compile_selector, valid_selector
-from webhook.core.api.storage import Claim, ClaimSpec, PersistentVolume, Phase, StorageClass
+from webhook.core.api.storage import Claim, PersistentVolume, Phase, StorageClass
 from webhook.core.api.tolerations import first_untolerated
-from webhook.core.api.types import Affinity, LabelSelector, NodeSpec, NodeStatus, ObjectMeta, Taint, Toleration
+from webhook.core.api.types import (
+    Affinity,
+    ClaimSpec,
+    LabelSelector,
+    NodeSpec,
+    NodeStatus,
+    ObjectMeta,
+    Taint,
+    Toleration,
+)
 from webhook.core.api.version import RECORDED
 from webhook.snapshot.load import SnapshotError, read_snapshot
 

@@ -13,8 +13,8 @@ from properties.test_any_body import nearly, odd
 
 from webhook.admission import Engine, answer
 from webhook.admission_request import decode_review
-from webhook.core.api.storage import Claim, ClaimReference, ClaimSpec, PersistentVolume, PersistentVolumeSpec, Phase
-from webhook.core.api.types import NodeSpec, NodeStatus, ObjectMeta, Taint
+from webhook.core.api.storage import Claim, ClaimReference, PersistentVolume, PersistentVolumeSpec, Phase
+from webhook.core.api.types import ClaimSpec, NodeSpec, NodeStatus, ObjectMeta, Taint
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.rules.rule_set import RULES

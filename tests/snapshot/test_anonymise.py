@@ -124,6 +124,7 @@ def test_no_text_of_a_full_object_is_left(kind):
         r"apiVersion|kind|operator|effect|whenUnsatisfiable|node(Affinity|Taints)Policy|phase|status|restartPolicy|protocol"
         r"|preemptionPolicy|max(Surge|Unavailable)|(creation|deletion)Timestamp|lastTransitionTime|matchFields\[\]\.key|(overhead|\w+Resources|requests|limits)\{\}"
     )
+    enumerated += r"|accessModes\[\]|volumeMode"
     assert [mark for mark in marks(told) if not re.search(rf"\.({enumerated})$", f".{mark}")] == []
 
 

@@ -57,9 +57,11 @@ OWNERS = r"ownerReferences\[\]\.(apiVersion|kind|name|uid)"
 NODES = r"match(Expressions|Fields)\[\]\.(key|operator|values\[\])"
 PODS = rf"topologyKey|namespaces\[\]|(mis)?matchLabelKeys\[\]|(label|namespace)Selector\.({SELECTOR})"
 RESOURCES = r"(resources\.(limits|requests))\{(key)?\}"
+CLAIM = rf"accessModes\[\]|selector\.({SELECTOR})|{RESOURCES}|storageClassName|volume(AttributesClassName|Mode|Name)"
 VOLUMES = (
     r"name|persistentVolumeClaim\.claimName|gcePersistentDisk\.pdName|awsElasticBlockStore\.volumeID|iscsi\.iqn"
     r"|rbd\.(monitors\[\]|image|pool)|azureDisk\.(diskURI|kind)|cinder\.volumeID|portworxVolume\.volumeID"
+    rf"|ephemeral\.volumeClaimTemplate\.spec\.({CLAIM})"
 )
 CONSTRAINT = r"topologyKey|whenUnsatisfiable|node(Affinity|Taints)Policy|matchLabelKeys\[\]"
 SPEC = "|".join(

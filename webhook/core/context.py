@@ -12,6 +12,7 @@ from webhook.core.index.objects import Autoscaler
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.lookup import profile_for
 from webhook.core.policy.policy import Policy
+from webhook.core.scheduler.ephemeral_claims import with_ephemeral_claims
 from webhook.core.scheduler.problem import Problem, take
 
 
@@ -68,5 +69,9 @@ class Context(Struct, frozen=True, kw_only=True):
 
 
 def problem_of(pod: Pod, context: Context) -> Problem:
-    """Return the pod's scheduling problem in the context's cluster, with the profile of the pod's scheduler."""
-    return take(context.cluster, pod, profile=profile_for(context.policy, pod.pod_spec.scheduler_name))
+    """Return the pod's scheduling problem in the context's cluster, with the profile of the pod's scheduler.
+
+    A pod without a uid does not exist yet. The claims of its ephemeral volumes are added to the cluster.
+    """
+    index = with_ephemeral_claims(context.cluster, pod)
+    return take(index, pod, profile=profile_for(context.policy, pod.pod_spec.scheduler_name))

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from webhook.core.api.storage import (
     Claim,
-    ClaimSpec,
     CsiDriver,
     CsiDriverOnNode,
     CsiDriverSpec,
@@ -22,6 +21,7 @@ from webhook.core.api.storage import (
 from webhook.core.api.types import (
     Affinity,
     ClaimSource,
+    ClaimSpec,
     Container,
     ContainerPort,
     GcePersistentDisk,

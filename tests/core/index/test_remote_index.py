@@ -10,8 +10,8 @@ from properties.test_discretion import CLUSTER, body, manifests
 
 from webhook.admission_request import decode_review
 from webhook.core.api.selectors import compile_selector
-from webhook.core.api.storage import Claim, ClaimSpec
-from webhook.core.api.types import ObjectMeta
+from webhook.core.api.storage import Claim
+from webhook.core.api.types import ClaimSpec, ObjectMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.index.remote_index import SEVERAL_REVISIONS, RemoteIndex, answer_all, judge_remotely

@@ -1,13 +1,13 @@
 """The pods that a workload will have, and what becomes of them: known answers, each worked out by hand."""
 
 import pytest
-from build import API_VERSIONS, NAMESPACE, cluster, policy, running, terminating
+from build import API_VERSIONS, NAMESPACE, cluster, filled, policy, running, terminating
 from manifest import workload as written
 from msgspec import convert
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import selector_from_labels
-from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
+from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from webhook.core.api.types import Container, ContainerPort, NodeSpec, ResourceRequirements
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE
@@ -331,3 +331,61 @@ def test_the_names_of_ordinals_are_known_and_those_of_others_not():
         found = coming(made("StatefulSet", ZONES, spec=spec), setting(index), replicas=3)
         assert found.names == (("web-0", "web-2"),)
     assert coming(made("Deployment", ZONES), setting(TWO)).names == ()
+
+
+class TestEphemeralVolumes:
+    """Each pod has a volume of its own, and a node has a limit of attached volumes."""
+
+    def made(self, kind="Deployment", replicas=4, name="late", **more):
+        claim = {"spec": {"storageClassName": name}}
+        volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": claim}}]
+        return made(kind, replicas=replicas, volumes=volumes, **more)
+
+    def limited(self, state, most, mode="WaitForFirstConsumer"):
+        """The cluster, where each node can attach some volumes of driver disks."""
+        index = filled(cluster(state), [replace(LATE_CLASS, volume_binding_mode=mode)])
+        for node in index.nodes.view().names:
+            drivers = [{"name": "disks", "allocatable": {"count": most}}]
+            index.apply("ADDED", convert({"metadata": {"name": node}, "spec": {"drivers": drivers}}, CsiNode))
+        return index
+
+    @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+    @pytest.mark.parametrize(
+        ("most", "expected"),
+        [
+            pytest.param(2, ("fits", 4, 4), id="room for all"),
+            pytest.param(1, ("does-not-fit", 2, 2), id="room for two"),
+        ],
+    )
+    def test_count_for_the_attach_limit(self, kind, most, expected):
+        assert verdict(coming(self.made(kind), setting(self.limited("a: a0 | b: b0", most)), 4)) == expected
+
+    def test_count_with_the_claims_of_a_stateful_set(self):
+        index = setting(self.limited("a: a0 | b: b0", 2))
+        assert verdict(coming(self.made("StatefulSet", spec=CLAIMS), index, 4)) == ("does-not-fit", 2, 2)
+        assert verdict(coming(made("StatefulSet", replicas=4, spec=CLAIMS), index, 4)) == ("fits", 4, 4)
+
+    @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+    def test_made_before_the_pod_has_a_node_are_unknown(self, kind):
+        index = self.limited("a: a0 | b: b0", 2, mode="Immediate")
+        assert coming(self.made(kind), setting(index), 4).unknown == "the nodes of the pods' future volumes"
+
+    @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+    @pytest.mark.parametrize(
+        ("most", "mode", "unknown"),
+        [
+            pytest.param(9, "WaitForFirstConsumer", "", id="enough for old and new pods"),
+            pytest.param(
+                2,
+                "WaitForFirstConsumer",
+                "how many volumes each node can attach, because running pods may have other ephemeral volumes",
+                id="near the limit",
+            ),
+            pytest.param(9, "Immediate", "the nodes of the pods' future volumes", id="not waiting for the pod"),
+        ],
+    )
+    def test_in_a_rollout(self, kind, most, mode, unknown):
+        index = self.limited("a: a0 | b: b0", most, mode)
+        for number, node in enumerate(["a0", "b0", "a0", "b0"]):
+            index.apply("ADDED", running(f"web-{number}", node))
+        assert rollout_pods(*asked(self.made(kind), 4, setting(index))).unknown == unknown

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from webhook.core.api.storage import (
     Claim,
-    ClaimSpec,
     PersistentVolume,
     PersistentVolumeSpec,
     Phase,
@@ -17,6 +16,7 @@ from webhook.core.api.storage import (
 from webhook.core.api.types import (
     Affinity,
     ClaimSource,
+    ClaimSpec,
     Container,
     ContainerPort,
     LabelSelector,

@@ -30,6 +30,9 @@ CONTROLLERS = (
     "horizontal-pod-autoscaler-controller",
     "ttl-after-finished-controller",
     "persistentvolume-binder-controller",
+    "ephemeral-volume-controller",
+    "persistentvolumeclaim-protection-controller",
+    "persistentvolume-protection-controller",
     "validatingadmissionpolicy-status-controller",
 )
 

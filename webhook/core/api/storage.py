@@ -11,12 +11,12 @@ from webhook.core.api.types import (
     ApiType,
     AwsElasticBlockStore,
     AzureDisk,
+    ClaimSpec,
     GcePersistentDisk,
     Int32,
     LabelSelector,
     Named,
     NodeSelector,
-    ResourceRequirements,
     VolumeIdSource,
     WrittenQuantity,
 )
@@ -74,16 +74,6 @@ class PersistentVolume(Named, frozen=True):
         """The class's name or "". Source: storage/volume/helpers.go ``GetPersistentVolumeClass``."""
         beta = (self.meta.annotations or {}).get(BETA_STORAGE_CLASS)
         return (self.spec.storage_class_name or "") if beta is None else beta
-
-
-class ClaimSpec(ApiType, frozen=True):
-    access_modes: tuple[str, ...] | None = None
-    selector: LabelSelector | None = None
-    resources: ResourceRequirements | None = None
-    volume_name: str | None = None
-    storage_class_name: str | None = None
-    volume_mode: str | None = None
-    volume_attributes_class_name: str | None = None
 
 
 class Claim(Named, frozen=True):

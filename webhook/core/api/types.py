@@ -218,8 +218,31 @@ class ClaimSource(ApiType, frozen=True, gc=False):
     claim_name: str = ""
 
 
+class ClaimSpec(ApiType, frozen=True):
+    """The spec of a PersistentVolumeClaim."""
+
+    access_modes: tuple[str, ...] | None = None
+    selector: LabelSelector | None = None
+    resources: ResourceRequirements | None = None
+    volume_name: str | None = None
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class _ClaimTemplateMeta(ApiType, frozen=True, gc=False):
+    annotations: Mapping[str, str] | None = None
+
+
+class ClaimTemplate(ApiType, frozen=True, gc=False):
+    metadata: _ClaimTemplateMeta | None = None
+    spec: ClaimSpec = ClaimSpec()
+
+
 class EphemeralSource(ApiType, frozen=True, gc=False):
     """A claim template inside a volume. The resulting claim has the name ``<pod>-<volume>``."""
+
+    volume_claim_template: ClaimTemplate | None = None
 
 
 class GcePersistentDisk(ApiType, frozen=True, gc=False):

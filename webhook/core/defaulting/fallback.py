@@ -68,7 +68,7 @@ def fall_back(pod: PodTemplate, namespace: str, context: Context, injected: Inje
 
     def problem_with(those: tuple[SpreadConstraint, ...]) -> Problem:
         spec = replace(pod.pod_spec, topology_spread_constraints=those)
-        made = Pod(metadata=replace(pod.meta, namespace=namespace), spec=spec)
+        made = Pod(metadata=replace(pod.meta, namespace=namespace, uid=""), spec=spec)
         return problem_of(as_created(made, context.version), context)
 
     problem = problem_with(constraints)

@@ -18,6 +18,7 @@ from webhook.core.explain.obstacles import Obstacle, grouped, obstacles
 from webhook.core.explain.reliefs import BlockingParts, Relief, blocking_parts, reliefs
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle, decide
+from webhook.core.scheduler.ephemeral_claims import with_ephemeral_claims
 from webhook.core.scheduler.not_evaluated import not_evaluated
 from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
@@ -183,7 +184,7 @@ def _narrowing(problem: Problem, balances: Sequence[Balance], index: ReadOnlyInd
     return Narrowing(
         selectors={place: who.narrower for place, who in counting_others.items() if who.narrower is not None},
         agreed=frozenset(place for place, who in counting_others.items() if who.agreed),
-        take=lambda pod: take(index, pod, profile=problem.profile),
+        take=lambda pod: take(with_ephemeral_claims(index, pod), pod, profile=problem.profile),
     )
 
 

@@ -20,6 +20,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.simulation import simulate
 from webhook.core.policy.lookup import profile_for
+from webhook.core.scheduler.ephemeral_claims import with_ephemeral_claims
 from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerated_nodes, usable_nodes
 from webhook.core.scheduler.problem import take
 
@@ -100,7 +101,8 @@ def _room(inputs: PlanInput, constraints: Sequence[SpreadConstraint], pods: int,
     if profile is not None:
         # Defaults only apply to pods without constraints. Where they would reject nodes, a plan has a constraint.
         profile = replace(profile, defaulting_type="List", default_constraints=())
-    problem = take(inputs.index, _without_shard_rule(inputs.group, pod, constraints), profile=profile)
+    index = with_ephemeral_claims(inputs.index, pod)
+    problem = take(index, _without_shard_rule(inputs.group, pod, constraints), profile=profile)
     simulation = simulate(game_of([PodBatch(problem=problem, pods=pods, nodes=nodes)], inputs.index))
     return simulation.fewest or 0
 

@@ -14,6 +14,7 @@ from webhook.core.api.pod_requests import existing_request
 from webhook.core.api.resources import PODS
 from webhook.core.api.selectors import Selector
 from webhook.core.api.spread_group import MOST_GROUPS, SpreadGroup
+from webhook.core.api.storage import Claim, PersistentVolume
 from webhook.core.api.types import Pod, named_claims
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index.nodes import NodeRow, Nodes, NodeView
@@ -90,6 +91,11 @@ def with_room(index: ReadOnlyIndex, freed: Mapping[int, Mapping[str, int]]) -> R
 def with_owners(index: ReadOnlyIndex, owners: Sequence[Owner]) -> ReadOnlyIndex:
     """Add or replace owners. `Owners.matching` still returns replaced owners."""
     return ReadOnlyIndex(index, owners=_WithOwners(index.owners, owners))
+
+
+def with_claims(index: ReadOnlyIndex, claims: Sequence[Claim], volume: PersistentVolume) -> ReadOnlyIndex:
+    """Add or replace claims, and add a volume."""
+    return ReadOnlyIndex(index, volumes=_WithClaims(index.volumes, claims, volume))
 
 
 def with_declared(index: ReadOnlyIndex, scalers: Sequence[Autoscaler], groups: Sequence[SpreadGroup]) -> ReadOnlyIndex:
@@ -280,6 +286,19 @@ class _WithDrivers(Volumes):
     def nodes_with_driver(self, driver: str) -> frozenset[str]:
         there = self._below.nodes_with_driver(driver)
         return there | {name for name, like in self._models.items() if like in there}
+
+
+class _WithClaims(Volumes):
+    def __init__(self, below: Volumes, claims: Sequence[Claim], volume: PersistentVolume) -> None:
+        super().__init__(below)
+        self._claims = {(claim.meta.namespace, claim.meta.name): claim for claim in claims}
+        self._volume = volume
+
+    def claim(self, namespace: str, name: str) -> Claim | None:
+        return self._claims.get((namespace, name)) or self._below.claim(namespace, name)
+
+    def volume(self, name: str) -> PersistentVolume | None:
+        return self._volume if name == self._volume.meta.name else self._below.volume(name)
 
 
 class _PodsOverlay(Pods):

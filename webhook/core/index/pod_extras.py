@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.api import gates
-from webhook.core.api.types import ANY_ADDRESS, Container, ObjectMeta, PodSpec, Volume
+from webhook.core.api.types import ANY_ADDRESS, Container, EphemeralSource, ObjectMeta, PodSpec, Volume
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.affinity_terms import Term, resolve_term
 
@@ -77,7 +78,7 @@ def extras_of(meta: ObjectMeta, spec: PodSpec, version: KubernetesVersion) -> Ex
     required = (anti_affinity.required if anti_affinity is not None else None) or ()
     ports = host_ports(spec, version)
     # The scheduler ignores all other kinds of volumes, such as ConfigMaps, Secrets and emptyDir.
-    volumes = tuple(volume for volume in spec.volumes if volume.has_claim or _in_tree(volume)) if spec.volumes else ()
+    volumes = tuple(map(_kept, filter(_is_counted, spec.volumes))) if spec.volumes else ()
     if not (required or ports or volumes):
         return NO_EXTRAS
     try:
@@ -88,7 +89,14 @@ def extras_of(meta: ObjectMeta, spec: PodSpec, version: KubernetesVersion) -> Ex
     return Extras(ports, mounted, terms)
 
 
-def _in_tree(volume: Volume) -> bool:
-    """Whether the pod names a disk directly, without a claim."""
+def _kept(volume: Volume) -> Volume:
+    # A running pod's claims exist, so their templates are dropped to save memory.
+    return volume if volume.ephemeral is None else replace(volume, ephemeral=EphemeralSource())
+
+
+def _is_counted(volume: Volume) -> bool:
+    """Whether the volume has a claim, or names a disk directly."""
     disks = (volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.azure_disk, volume.cinder)
-    return any(disk is not None for disk in (*disks, volume.iscsi, volume.rbd, volume.portworx_volume))
+    return volume.has_claim or any(
+        disk is not None for disk in (*disks, volume.iscsi, volume.rbd, volume.portworx_volume)
+    )

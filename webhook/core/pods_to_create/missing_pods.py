@@ -23,7 +23,15 @@ from webhook.core.index.overlay import with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.placement_verdict import Effort, Simulation
-from webhook.core.placement.proofs.pinned_claims import Needs, Ordinal, Ordinals, ordinals
+from webhook.core.placement.proofs.pinned_claims import (
+    EphemeralVolumes,
+    Needs,
+    Ordinal,
+    Ordinals,
+    attachable_pods,
+    ephemeral_volumes,
+    ordinals,
+)
 from webhook.core.placement.rolling_update import RolloutRules, Turn
 from webhook.core.placement.simulation import simulate_batches
 from webhook.core.pods_to_create.next_pod import NextPod, PodSource, next_pod_of
@@ -31,6 +39,8 @@ from webhook.core.workloads.rollouts import surge_of, unavailable_of, unavailabl
 from webhook.core.workloads.workload import Strategy, Workload
 
 _UNKNOWN_STEPS = "how its controller replaces pods"
+_FUTURE_VOLUMES = "the nodes of the pods' future volumes"
+_EPHEMERAL_DIFFER = "how many volumes each node can attach, because running pods may have other ephemeral volumes"
 _DRIVERS_DIFFER = "how many volumes each node can attach, because the running pods use different CSI drivers"
 
 
@@ -78,8 +88,11 @@ def missing_pods(source: PodSource, replicas: int, context: Context, following: 
     pod = (following or next_pod_of(source, context)).pod
     index, own = context.cluster, source.own
     staying = sum(index.pods.count(source.namespace, own).values()) if own is not None else 0
-    batch = PodBatch(problem=problem_of(pod, context), pods=max(0, replicas - staying))
-    return MissingPods(index=index, batches=(batch,) if batch.pods else (), staying=staying)
+    volumes, pods = ephemeral_volumes(pod, index), max(0, replicas - staying)
+    if not volumes.certain and pods:
+        return MissingPods(index=index, unknown=_FUTURE_VOLUMES)
+    batch = PodBatch(problem=problem_of(pod, context), pods=pods, drivers=volumes.drivers)
+    return MissingPods(index=index, batches=(batch,) if pods else (), staying=staying)
 
 
 def all_pods_recreated(source: PodSource, replicas: int, context: Context) -> MissingPods:
@@ -116,11 +129,14 @@ def rollout_pods(source: PodSource, replicas: int, context: Context) -> MissingP
             unknown = "when its pods on unreachable nodes end, because Recreate waits for them"
             return MissingPods(index=index, unknown=unknown)
     new, old = _revisions(source, context)
+    volumes = ephemeral_volumes(new, index)
+    if unknown := _unknown_attachments(volumes, replicas, index):
+        return MissingPods(index=index, unknown=unknown)
     running = index.pods.count(source.namespace, own)
     below = context.with_index(without_pods(index, new, own, running))
     batches = (
         PodBatch(problem=problem_of(old, below), pods=0, leaving={} if workload.recreates else running),
-        PodBatch(problem=problem_of(new, below), pods=replicas),
+        PodBatch(problem=problem_of(new, below), pods=replicas, drivers=volumes.drivers),
     )
     allowed = RolloutRules(
         old=0,
@@ -145,9 +161,20 @@ def _terminated(source: PodSource, context: Context) -> Context:
     return context.with_index(terminated(context.cluster, source.namespace, source.own))
 
 
-def _known_ordinals(source: PodSource, replicas: int, index: ReadOnlyIndex) -> Ordinals | None:
-    workload = source.workload
-    return ordinals(index, source.namespace, workload.meta.name, workload.claims, workload.ordinals(replicas))
+def _known_ordinals(source: PodSource, pod: Pod, replicas: int, index: ReadOnlyIndex) -> Ordinals | None:
+    workload, volumes = source.workload, ephemeral_volumes(pod, index)
+    name, numbers = workload.meta.name, workload.ordinals(replicas)
+    return ordinals(index, source.namespace, name, workload.claims, numbers, ephemeral=volumes)
+
+
+def _unknown_attachments(volumes: EphemeralVolumes, pods: int, index: ReadOnlyIndex) -> str:
+    """Why the ephemeral volumes of a rollout's pods are unknown. Empty if they are known.
+
+    The running pods may have other ephemeral volumes than the new pods. The attachments freed by them are then unknown.
+    """
+    if not volumes.certain:
+        return _FUTURE_VOLUMES
+    return _EPHEMERAL_DIFFER if attachable_pods(Counter(volumes.drivers), pods, index) else ""
 
 
 def _too_many(replicas: int) -> str:
@@ -155,7 +182,7 @@ def _too_many(replicas: int) -> str:
 
 
 def _unknown_volumes(pods: Sequence[Ordinal]) -> str:
-    return "" if all(pod.certain for pod in pods) else "the nodes of the pods' future volumes"
+    return "" if all(pod.certain for pod in pods) else _FUTURE_VOLUMES
 
 
 def _names(source: PodSource, pods: Sequence[Ordinal]) -> tuple[str, ...]:
@@ -164,7 +191,7 @@ def _names(source: PodSource, pods: Sequence[Ordinal]) -> tuple[str, ...]:
 
 def _ordinals(source: PodSource, pod: Pod, replicas: int, context: Context) -> MissingPods:
     index, in_turn = context.cluster, not source.workload.parallel
-    known = _known_ordinals(source, replicas, index)
+    known = _known_ordinals(source, pod, replicas, index)
     if known is None:
         return MissingPods(index=index, unknown=_too_many(replicas))
     missing = [pod for pod in known.pods if not pod.runs]
@@ -224,19 +251,20 @@ def _rollout_of_ordinals(source: PodSource, own: Selector, replicas: int, contex
     index = context.cluster
     if unknown := _unknown_steps(source, own, index):
         return MissingPods(index=index, unknown=unknown)
-    known = _known_ordinals(source, replicas, index)
+    new, old = _revisions(source, context)
+    known = _known_ordinals(source, new, replicas, index)
     if known is None:
         return MissingPods(index=index, unknown=_too_many(replicas))
     kept, turns = _kept_and_new(source, known.pods, dict(index.pods.matching(source.namespace, own)))
     freed = {pod.ordinal.drivers for pod in turns if pod.slot is not None}
     differ = _DRIVERS_DIFFER if known.limits and len(freed) > 1 else ""
-    unknown = _unknown_volumes([pod.ordinal for pod in turns]) or differ
+    ephemeral = _unknown_attachments(ephemeral_volumes(new, index), replicas, index)
+    unknown = _unknown_volumes([pod.ordinal for pod in turns]) or differ or ephemeral
     if unknown or not turns:
         return MissingPods(index=index, staying=len(kept), unknown=unknown)
     groups = dict[tuple[Needs, bool], list[Ordinal]]()
     for pod in turns:
         groups.setdefault(pod.batch, []).append(pod.ordinal)
-    new, old = _revisions(source, context)
     below = _with_only(kept, old, without_pods(index, new, own, index.pods.count(source.namespace, own)))
     new_problem, old_problem = (problem_of(pod, context.with_index(below)) for pod in (new, old))
     leaving = Counter(pod.slot for pod in turns if pod.slot is not None)

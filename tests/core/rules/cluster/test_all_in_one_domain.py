@@ -9,8 +9,8 @@ from manifest import DENY, decide, findings_of, said, web, workload
 from manifest import told as told_by
 from msgspec.structs import replace
 
-from webhook.core.api.storage import Claim, ClaimSpec, PersistentVolume, PersistentVolumeSpec
-from webhook.core.api.types import ObjectMeta
+from webhook.core.api.storage import Claim, PersistentVolume, PersistentVolumeSpec
+from webhook.core.api.types import ClaimSpec, ObjectMeta
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.policy.policy import Messages, Mode
 

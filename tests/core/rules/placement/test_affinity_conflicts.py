@@ -8,13 +8,12 @@ from msgspec.structs import replace
 
 from webhook.core.api.storage import (
     Claim,
-    ClaimSpec,
     PersistentVolume,
     PersistentVolumeSpec,
     StorageClass,
     VolumeNodeAffinity,
 )
-from webhook.core.api.types import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
+from webhook.core.api.types import ClaimSpec, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
 from webhook.core.api.well_known import BIND_COMPLETED
 from webhook.core.api.well_known import ZONE as ZONE_KEY
 from webhook.core.policy.policy import Messages

@@ -10,8 +10,8 @@ from core.scheduler.plugins.test_volume_filters import claim, in_zone, volume
 from manifest import PLAIN, RECENT, ending_after, examined, findings_of, request, said, workload
 from msgspec.structs import replace
 
-from webhook.core.api.storage import Claim, ClaimSpec
-from webhook.core.api.types import NodeStatus, ObjectMeta, TypeMeta
+from webhook.core.api.storage import Claim
+from webhook.core.api.types import ClaimSpec, NodeStatus, ObjectMeta, TypeMeta
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.budget import Budget, Missing
 from webhook.core.context import Context

@@ -1,10 +1,12 @@
 """Whether a pod has a place: what is said to whoever creates it, and when nobody is bothered."""
 
 import pytest
-from build import ROOMY, cluster, running, service
-from manifest import DENY, PLAIN, decide, examined, workload
+from build import ROOMY, cluster, filled, running, service
+from manifest import DENY, PLAIN, decide, examined, told, workload
+from msgspec import convert
 from msgspec.structs import replace
 
+from webhook.core.api.storage import CsiNode, StorageClass
 from webhook.core.api.types import Container, NodeStatus, ResourceRequirements, SpreadConstraint
 from webhook.core.policy.defaults import DefaultConstraint, Defaults
 from webhook.core.policy.policy import Messages, Mode
@@ -309,3 +311,48 @@ def test_an_unreadable_selector_is_told_to_nobody():
     )
     assert modes(decision) == ["audit"]
     assert decision.feasibility == Feasibility("does-not-fit", "spread", decision.feasibility.answer)
+
+
+class TestEphemeralVolumes:
+    """Their claims do not exist yet when a pod or its workload is created."""
+
+    SCRATCH = ({"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "late"}}}},)
+
+    def known(self, most=1, mode="WaitForFirstConsumer"):
+        """Two nodes, each with an attach limit."""
+        late = {"metadata": {"name": "late"}, "provisioner": "disks", "volumeBindingMode": mode}
+        index = filled(cluster("a: n1 | b: n2"), [convert(late, StorageClass)])
+        for node in ("n1", "n2"):
+            drivers = [{"name": "disks", "allocatable": {"count": most}}]
+            index.apply("ADDED", convert({"metadata": {"name": node}, "spec": {"drivers": drivers}}, CsiNode))
+        return index
+
+    @pytest.mark.parametrize("uid", ["", "as validating webhooks see it"])
+    def test_do_not_keep_a_pod_from_its_node(self, uid):
+        decision = tried(self.known(), ZONE, meta={"uid": uid}, volumes=self.SCRATCH)
+        assert (decision.feasibility.verdict, modes(decision)) == ("fits", [])
+
+    def test_may_not_be_attached(self):
+        decision = tried(self.known(most=0), ZONE, volumes=self.SCRATCH)
+        assert (decision.feasibility.verdict, decision.feasibility.cause) == ("does-not-fit", "capacity")
+
+    def test_made_before_the_pod_has_a_node_are_unknown(self):
+        decision = tried(self.known(mode="Immediate"), ZONE, volumes=self.SCRATCH)
+        assert decision.audit["feasibility"] == "unknown: the nodes of the pod's future volumes"
+
+    @pytest.mark.parametrize(
+        ("replicas", "expected"),
+        [
+            pytest.param(2, [], id="one on each node"),
+            pytest.param(3, ["audit 2 of 3 fit: no node admits another of these pods"], id="one more"),
+        ],
+    )
+    def test_of_all_replicas_count_for_the_attach_limit(self, replicas, expected):
+        made = workload("Deployment", "app=web", HOST, replicas=replicas, volumes=self.SCRATCH)
+        assert told(RULE, made, self.known()) == expected
+
+    def test_of_replicas_are_unknown_if_made_at_once(self):
+        made = workload("Deployment", "app=web", HOST, replicas=2, volumes=self.SCRATCH)
+        decision = decide(made, index=self.known(mode="Immediate"))
+        missing = [each.missing for each in decision.not_evaluated if each.rule == RULE]
+        assert missing == ["whether all replicas fit is unknown: the nodes of the pods' future volumes"]

@@ -1,4 +1,4 @@
-"""Find the nodes where each pod of a StatefulSet can use its existing volumes."""
+"""Find the nodes where each pod of a StatefulSet can use its existing volumes, and the new volumes of pods."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, ClaimSpec, StorageClass
+from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, StorageClass
+from webhook.core.api.types import ClaimSpec, Pod
 from webhook.core.api.well_known import NO_PROVISIONER, SELECTED_NODE
 from webhook.core.index.lost_nodes import keeps_name
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.scheduler.ephemeral_claims import ephemeral_claims
 from webhook.core.scheduler.plugins.node_volume_limits import driver_of_class, driver_of_volume, free_attachments
 from webhook.core.scheduler.plugins.volume_binding import nodes_with_space, provisioning_nodes
 from webhook.core.scheduler.plugins.volume_zone import usable_from
@@ -47,6 +49,21 @@ class Ordinal(Struct, frozen=True, kw_only=True):
     def needs(self) -> Needs:
         """The pod's ``nodes`` and ``drivers``."""
         return self.nodes, self.drivers
+
+
+class EphemeralVolumes(Struct, frozen=True):
+    """The ephemeral volumes of each new pod of a workload.
+
+    Attributes:
+        drivers: The CSI driver of each volume, except volumes without attach limits.
+        certain: Whether all pods can get volumes on the nodes of their scheduling problem.
+    """
+
+    drivers: tuple[str, ...] = ()
+    certain: bool = True
+
+
+_NO_VOLUMES = EphemeralVolumes()
 
 
 class PodsToPlace(Struct, frozen=True):
@@ -89,8 +106,39 @@ class Ordinals(Struct, frozen=True):
         return replicas <= len(self.pods) and all(pod.likely for pod in self.pods[:replicas])
 
 
-def ordinals(
-    index: ReadOnlyIndex, namespace: str, name: str, claims: ClaimTemplates | None, numbers: range
+def ephemeral_volumes(pod: Pod, index: ReadOnlyIndex) -> EphemeralVolumes:
+    """Return the ephemeral volumes of a new pod."""
+    claims = ephemeral_claims(pod, index)
+    if not claims:
+        return _NO_VOLUMES
+    by_claim = [(claim, index.volumes.storage_class(claim.storage_class)) for claim in claims]
+    drivers = (driver_of_class(storage_class, migrates=True) for _, storage_class in by_claim)
+    nodes = [_nodes_for_new_volume(index, claim, storage_class) for claim, storage_class in by_claim]
+    return EphemeralVolumes(tuple(filter(None, drivers)), certain=None not in nodes)
+
+
+def attachable_pods(drivers: Mapping[str, int], pods: int, index: ReadOnlyIndex) -> dict[int, int]:
+    """Return how many new pods fit below the attach limits of a node, by node slot.
+
+    Nodes with enough for ``pods`` more pods may be missing. ``drivers`` has the number of volumes of each pod.
+    """
+    limited = {driver for each in index.volumes.attach_limits().values() for driver in each} if drivers else ()
+    most = dict[int, int]()
+    for driver in limited:
+        if volumes := drivers.get(driver, 0) + drivers.get(_UNKNOWN_DRIVER, 0):
+            for slot, free in free_attachments(driver, volumes * pods, index).items():
+                most[slot] = min(free // volumes, most.get(slot, free))
+    return most
+
+
+def ordinals(  # noqa: PLR0913 each a fact of its own
+    index: ReadOnlyIndex,
+    namespace: str,
+    name: str,
+    claims: ClaimTemplates | None,
+    numbers: range,
+    *,
+    ephemeral: EphemeralVolumes = _NO_VOLUMES,
 ) -> Ordinals | None:
     """Read a StatefulSet's pods with the ordinals in ``numbers``.
 
@@ -99,17 +147,16 @@ def ordinals(
     if len(numbers) > _MOST:
         return None
     pods = [_ordinal(index, namespace, name, number, claims or _NO_CLAIMS) for number in numbers]
+    if ephemeral is not _NO_VOLUMES:
+        pods = [
+            replace(pod, certain=pod.certain and ephemeral.certain, drivers=pod.drivers + ephemeral.drivers)
+            for pod in pods
+        ]
     most = Counter[str]()
     for pod in pods:
         most |= Counter(pod.drivers)
     # Assume the highest number of volumes for all pods. In the worst case a fix is missing.
-    limited = {driver for by_driver in index.volumes.attach_limits().values() for driver in by_driver} if most else ()
-    limits = dict[int, int]()
-    for driver in limited:
-        if volumes := most[driver] + most[_UNKNOWN_DRIVER]:
-            for slot, free in free_attachments(driver, volumes * len(pods), index).items():
-                limits[slot] = min(free // volumes, limits.get(slot, free))
-    return Ordinals(tuple(pods), limits)
+    return Ordinals(tuple(pods), attachable_pods(most, len(pods), index))
 
 
 def _ordinal(index: ReadOnlyIndex, namespace: str, owner: str, ordinal: int, claims: ClaimTemplates) -> Ordinal:

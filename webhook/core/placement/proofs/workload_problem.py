@@ -31,6 +31,7 @@ from webhook.core.index.nodes import NodeView
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle
+from webhook.core.scheduler.ephemeral_claims import with_ephemeral_claims
 from webhook.core.scheduler.plugins import inter_pod_affinity
 from webhook.core.scheduler.plugins.node_name import NODE_NAME
 from webhook.core.scheduler.plugins.node_resources_fit import scarce_amounts
@@ -136,7 +137,7 @@ def take_workload_problem(  # noqa: PLR0913 each a fact of its own
         now: An ISO time. Empty if unknown.
         late: Label keys that pods get later or with other values. The value is whether they differ by revision.
     """
-    problem, namespace = take_lasting(index, pod), pod.meta.namespace
+    problem, namespace = take_lasting(with_ephemeral_claims(index, pod), pod), pod.meta.namespace
     running = {} if own is None else index.pods.count(namespace, own)
     amounts = ((PODS, 1), *problem.request.amounts)
     # Usually every node has room for all pods, and nothing is copied.

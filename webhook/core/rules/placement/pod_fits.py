@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.api.types import PodTemplate
 from webhook.core.budget import Reason
@@ -19,6 +20,7 @@ from webhook.core.context import problem_of
 from webhook.core.explain.explanation import Balance, Explanation, explain_pod, why_minimum_stays
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.placement_verdict import PlacementVerdict
+from webhook.core.placement.proofs.pinned_claims import ephemeral_volumes
 from webhook.core.pods_to_create.next_pod import after_admission
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
@@ -33,6 +35,7 @@ from webhook.core.text import one_line, plural, shortened
 
 _NO_NODE = "this pod fits on no node"
 _DEVICES = Reason("resource claims (DynamicResources)")
+_FUTURE_VOLUMES = Reason("the nodes of the pod's future volumes")
 _STORAGE = ("persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes")
 
 
@@ -103,6 +106,8 @@ def feasibility(subject: Subject) -> Feasibility | None:
         return Feasibility("unknown", answer=NotEvaluated(DO_NOT_FIT.id, unknown))
     namespace, beside, index = subject.workload.namespace, subject.context, subject.context.cluster
     pod = after_admission(template, namespace, beside, posted=subject.offline).pod
+    # kube-apiserver gives a new pod a uid before it calls validating webhooks.
+    pod = replace(pod, metadata=replace(pod.meta, uid=""))
     if not any(constraint.hard for constraint in pod.pod_spec.constraints):
         return None
     # In a review the user waits and reads a single line, so the smallest fix is enough.
@@ -111,11 +116,11 @@ def feasibility(subject: Subject) -> Feasibility | None:
         brief=not subject.offline,
         well_known=not subject.policy.messages.name_keys(offline=subject.offline),
     )
-    if explanation.cause is None and pod.pod_spec.resource_claims:
-        return Feasibility("unknown", answer=NotEvaluated(DO_NOT_FIT.id, _DEVICES))
-    if explanation.cause is None:
-        return Feasibility("fits")
-    return Feasibility("does-not-fit", explanation.cause, _finding(explanation, subject, index))
+    if explanation.cause is not None:
+        return Feasibility("does-not-fit", explanation.cause, _finding(explanation, subject, index))
+    devices = _DEVICES if pod.pod_spec.resource_claims else None
+    unknown = devices or (None if ephemeral_volumes(pod, index).certain else _FUTURE_VOLUMES)
+    return Feasibility("unknown", answer=NotEvaluated(DO_NOT_FIT.id, unknown)) if unknown else Feasibility("fits")
 
 
 def _of_replicas(short: Shortfall) -> Finding:

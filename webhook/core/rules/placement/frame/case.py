@@ -4,11 +4,12 @@ All placement rules share the selected templates and the number of pods. If node
 of these rules have at most mode audit. The rules read the cluster only once for each template.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from webhook.core.api.types import IGNORE, SpreadConstraint
+from webhook.core.api.types import IGNORE, Pod, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.budget import Reason
@@ -22,7 +23,13 @@ from webhook.core.placement.proofs.constraint_capacity import (
     constraint_capacities,
 )
 from webhook.core.placement.proofs.every_order import StartState, fits, start_states
-from webhook.core.placement.proofs.pinned_claims import Ordinals, PodsToPlace, ordinals
+from webhook.core.placement.proofs.pinned_claims import (
+    Ordinals,
+    PodsToPlace,
+    attachable_pods,
+    ephemeral_volumes,
+    ordinals,
+)
 from webhook.core.placement.proofs.workload_problem import (
     CandidateNodes,
     CountedConstraint,
@@ -125,11 +132,16 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         if self.has_claims:
             return self._fits_in_turn(start, hard, replicas, likely=likely)
         # Running pods stay, and only the others need a node.
+        ephemeral = ephemeral_volumes(self.facts.problem.pod, self.index)
+        if not ephemeral.certain:
+            return False
         staying = 0 if start.anew else self.running
         if lost and staying:
             is_lost = node_sets.flags(lost, self.facts.problem.nodes.size)
             staying = sum(pods for slot, pods in self.facts.running.items() if not is_lost[slot])
-        return fits(start, hard, PodsToPlace({}, max(0, replicas - staying)), lost=lost)
+        added = max(0, replicas - staying)
+        limits = attachable_pods(Counter(ephemeral.drivers), added, self.index)
+        return fits(start, hard, PodsToPlace({}, added), lost=lost, limits=limits)
 
     def _fits_in_turn(
         self, start: StartState, hard: Sequence[CountedConstraint], replicas: int, *, likely: bool
@@ -260,7 +272,7 @@ def templates_under_rule(subject: Subject, index: ReadOnlyIndex) -> Iterator[Tem
             most=most,
             grows=can_add_nodes(subject.policy, facts.problem.nodes),
             has_claims=subject.workload.claims is not None,
-            ordinals=_ordinals(subject.workload, most + 1, index),
+            ordinals=_ordinals(subject.workload, most + 1, facts.problem.pod, index),
         )
 
 
@@ -276,10 +288,11 @@ def _wanted(template: Template, workload: Workload, index: ReadOnlyIndex) -> int
     return known.replicas if known is not None and len(workload.templates) == 1 else None
 
 
-def _ordinals(workload: Workload, most: int, index: ReadOnlyIndex) -> Ordinals | None:
+def _ordinals(workload: Workload, most: int, pod: Pod, index: ReadOnlyIndex) -> Ordinals | None:
     if workload.claims is None:
         return None
-    return ordinals(index, workload.namespace, workload.meta.name, workload.claims, workload.ordinals(most))
+    name, volumes = workload.meta.name, ephemeral_volumes(pod, index)
+    return ordinals(index, workload.namespace, name, workload.claims, workload.ordinals(most), ephemeral=volumes)
 
 
 def _scaled_to(workload: Workload, index: ReadOnlyIndex) -> int:
