@@ -18,6 +18,7 @@ MATTERS_FOR = {
     "CSIStorageCapacity": _CLAIMS,
     "VolumeAttachment": _CLAIMS,
     "CSIDriver": _CLAIMS,
+    "EphemeralVolumes": "new pods with ephemeral volumes, if their StorageClass is `Immediate` or missing",
     "SchedulerExtenders": "every pod, if `schedulerConfiguration` names the scheduler's file",
     "LimitRange": "new pods, if LimitRanges cannot be read, or two of a namespace give different amounts",
     "PriorityClass": "new pods, if classes cannot be read, or the pod's class is missing",

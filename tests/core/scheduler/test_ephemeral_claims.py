@@ -12,6 +12,7 @@ from webhook.core.index.pod_extras import extras_of
 from webhook.core.placement.proofs.pinned_claims import EphemeralVolumes, ephemeral_volumes
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.ephemeral_claims import with_ephemeral_claims
+from webhook.core.scheduler.not_evaluated import not_evaluated
 from webhook.core.scheduler.problem import take
 
 LATE = {"provisioner": "disks", "volumeBindingMode": "WaitForFirstConsumer"}
@@ -42,10 +43,13 @@ def made(uid="", spec=None, annotations=None):
     return replace(plain, metadata=replace(plain.meta, name="web-0", namespace="shop", uid=uid))
 
 
+def problem(made, *objects):
+    return take(with_ephemeral_claims(filled(cluster("a: a0 | b: b0"), objects), made), made)
+
+
 def fits(made, *objects):
     """The nodes that admit the pod."""
-    index = filled(cluster("a: a0 | b: b0"), objects)
-    verdict = decide(take(with_ephemeral_claims(index, made), made))
+    verdict = decide(problem(made, *objects))
     return {*verdict.nodes.names_of(verdict.feasible)}
 
 
@@ -101,6 +105,8 @@ def test_volumes_of_new_pods(objects, expected):
 @pytest.mark.parametrize("objects", [[storage_class(volumeBindingMode="Immediate")], []])
 def test_an_unknown_volume_restricts_no_node(objects):
     assert fits(made(), *objects) == {"a0", "b0"}
+    assert not_evaluated(problem(made(), *objects)) == ("SchedulerConfiguration", "EphemeralVolumes")
+    assert not_evaluated(problem(made(), storage_class())) == ("SchedulerConfiguration",)
 
 
 def test_a_stored_pod_keeps_no_template():

@@ -5,8 +5,16 @@ from core.scheduler import left_out
 
 from webhook.config.scheduler import CONFIGURABLE_FILTERS
 from webhook.core.api.types import ClaimSource as Claimed
-from webhook.core.api.types import PodSchedulingGroup, ResourceClaim, SchedulingGate, Volume
+from webhook.core.api.types import (
+    ClaimTemplate,
+    EphemeralSource,
+    PodSchedulingGroup,
+    ResourceClaim,
+    SchedulingGate,
+    Volume,
+)
 from webhook.core.index.tables.namespace_table import ADMISSION_RESOURCES
+from webhook.core.scheduler.ephemeral_claims import with_ephemeral_claims
 from webhook.core.scheduler.not_evaluated import NOT_ADMITTED, NOT_EVALUATED, OTHER_FILTERS, not_evaluated
 from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES
 from webhook.core.scheduler.problem import FILTERS, take
@@ -37,11 +45,15 @@ def test_each_entry_concerns_some_pod_and_each_concern_is_an_entry():
         resource_claims=(ResourceClaim(name="r"),),
         host_network=True,
         host_users=False,
-        volumes=(Volume(name="v", persistent_volume_claim=Claimed(claim_name="c")),),
+        volumes=(
+            Volume(name="v", persistent_volume_claim=Claimed(claim_name="c")),
+            Volume(name="w", ephemeral=EphemeralSource(volume_claim_template=ClaimTemplate())),
+        ),
     )
     index = cluster("z1: a=0")
     for resource in DRIVER_RESOURCES.values():
         index.mark_missing(resource, "403 Forbidden")
+    index = with_ephemeral_claims(index, everything)
     problems = take(index, everything), take(index, everything, profile=SchedulerProfile())
     concerned = {name for problem in problems for name in not_evaluated(problem)}
     assert concerned == {*NOT_EVALUATED}

@@ -20,7 +20,7 @@ from webhook.core.scheduler.plugins.volumes import claim_name
 
 _POD = "Pod"
 # A volume for claims that do not wait for their pod. Any node may use it, and it counts for no limit.
-_UNKNOWN_VOLUME = PersistentVolume(metadata=ObjectMeta(name="not-yet-known"))
+UNKNOWN_VOLUME = PersistentVolume(metadata=ObjectMeta(name="not-yet-known"))
 
 
 def with_ephemeral_claims(index: ReadOnlyIndex, pod: Pod) -> ReadOnlyIndex:
@@ -29,7 +29,7 @@ def with_ephemeral_claims(index: ReadOnlyIndex, pod: Pod) -> ReadOnlyIndex:
     A claim is bound if its storage class does not wait for the pod. Its volume is unknown, so it restricts no node.
     """
     claims = [claim if _waits(claim, index) else _bound(claim) for claim in ephemeral_claims(pod, index)]
-    return with_claims(index, claims, _UNKNOWN_VOLUME) if claims else index
+    return with_claims(index, claims, UNKNOWN_VOLUME) if claims else index
 
 
 def ephemeral_claims(pod: Pod, index: ReadOnlyIndex) -> tuple[Claim, ...]:
@@ -76,5 +76,5 @@ def _waits(claim: Claim, index: ReadOnlyIndex) -> bool:
 
 def _bound(claim: Claim) -> Claim:
     annotations = {**claim.annotations, BIND_COMPLETED: "yes"}
-    spec = replace(claim.spec, volume_name=_UNKNOWN_VOLUME.meta.name)
+    spec = replace(claim.spec, volume_name=UNKNOWN_VOLUME.meta.name)
     return replace(claim, metadata=replace(claim.meta, annotations=annotations), spec=spec)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from webhook.core.api.pod_requests import incoming_request
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.admission_plugins import LIMIT_RANGE, PRIORITY_CLASS, RUNTIME_CLASS
+from webhook.core.scheduler.ephemeral_claims import UNKNOWN_VOLUME
 from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES
 from webhook.core.scheduler.problem import Problem
 
@@ -25,6 +26,7 @@ NOT_EVALUATED: Mapping[str, str] = {
     "CSIStorageCapacity": "free capacity of storage drivers",
     "VolumeAttachment": "volumes attached to a node without a pod",
     "CSIDriver": "storage drivers that must be installed on the node",
+    "EphemeralVolumes": "volumes created before the scheduler chooses a node",
     "SchedulerExtenders": "extenders and third-party plugins",
 }
 # The same for kube-apiserver's additions to a new pod. Most clusters' views include the first three.
@@ -48,6 +50,7 @@ def not_evaluated(problem: Problem) -> tuple[str, ...]:
         "DynamicResources": bool(spec.resource_claims) or extended,
         "NodeDeclaredFeatures": bool(spec.host_network) and spec.host_users is False,
         **{kind: kind in storage.unknown for kind in DRIVER_RESOURCES},
+        "EphemeralVolumes": UNKNOWN_VOLUME.meta.name in storage.volumes,
         "SchedulerExtenders": profile is not None,
     }
     return tuple(name for name, concerned in concerns.items() if concerned)
