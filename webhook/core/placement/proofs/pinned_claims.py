@@ -113,8 +113,8 @@ def ephemeral_volumes(pod: Pod, index: ReadOnlyIndex) -> EphemeralVolumes:
         return _NO_VOLUMES
     by_claim = [(claim, index.volumes.storage_class(claim.storage_class)) for claim in claims]
     drivers = (driver_of_class(storage_class, migrates=True) for _, storage_class in by_claim)
-    nodes = [_nodes_for_new_volume(index, claim, storage_class) for claim, storage_class in by_claim]
-    return EphemeralVolumes(tuple(filter(None, drivers)), certain=None not in nodes)
+    certain = all(_nodes_for_new_volume(index, *each) is not None for each in by_claim)
+    return EphemeralVolumes(tuple(filter(None, drivers)), certain=certain)
 
 
 def attachable_pods(drivers: Mapping[str, int], pods: int, index: ReadOnlyIndex) -> dict[int, int]:
@@ -122,12 +122,12 @@ def attachable_pods(drivers: Mapping[str, int], pods: int, index: ReadOnlyIndex)
 
     Nodes with enough for ``pods`` more pods may be missing. ``drivers`` has the number of volumes of each pod.
     """
-    limited = {driver for each in index.volumes.attach_limits().values() for driver in each} if drivers else ()
-    most = dict[int, int]()
-    for driver in limited:
-        if volumes := drivers.get(driver, 0) + drivers.get(_UNKNOWN_DRIVER, 0):
-            for slot, free in free_attachments(driver, volumes * pods, index).items():
-                most[slot] = min(free // volumes, most.get(slot, free))
+    unknown, most = drivers.get(_UNKNOWN_DRIVER, 0), dict[int, int]()
+    every = {driver: 0 for each in index.volumes.attach_limits().values() for driver in each} if unknown else {}
+    for driver, known in {**every, **drivers}.items():
+        volumes = known + unknown
+        for slot, free in free_attachments(driver, volumes * pods, index).items():
+            most[slot] = min(free // volumes, most.get(slot, free))
     return most
 
 

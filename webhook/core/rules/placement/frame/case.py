@@ -5,7 +5,7 @@ of these rules have at most mode audit. The rules read the cluster only once for
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from webhook.core.placement.proofs.constraint_capacity import (
 )
 from webhook.core.placement.proofs.every_order import StartState, fits, start_states
 from webhook.core.placement.proofs.pinned_claims import (
+    EphemeralVolumes,
     Ordinals,
     PodsToPlace,
     attachable_pods,
@@ -91,6 +92,15 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         return tuple(start_states(self.facts, self.candidates, self.capacities))
 
     @cached_property
+    def _ephemeral(self) -> EphemeralVolumes:
+        return ephemeral_volumes(self.facts.problem.pod, self.index)
+
+    @cached_property
+    def _attachable(self) -> Mapping[int, int]:
+        """How many pods fit below the attach limits of a node, by slot. Nodes with enough may be missing."""
+        return attachable_pods(Counter(self._ephemeral.drivers), self.facts.most, self.index)
+
+    @cached_property
     def running(self) -> int:
         """The number of the workload's pods with a node."""
         return sum(self.facts.running.values())
@@ -132,16 +142,13 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         if self.has_claims:
             return self._fits_in_turn(start, hard, replicas, likely=likely)
         # Running pods stay, and only the others need a node.
-        ephemeral = ephemeral_volumes(self.facts.problem.pod, self.index)
-        if not ephemeral.certain:
+        if not self._ephemeral.certain:
             return False
         staying = 0 if start.anew else self.running
         if lost and staying:
             is_lost = node_sets.flags(lost, self.facts.problem.nodes.size)
             staying = sum(pods for slot, pods in self.facts.running.items() if not is_lost[slot])
-        added = max(0, replicas - staying)
-        limits = attachable_pods(Counter(ephemeral.drivers), added, self.index)
-        return fits(start, hard, PodsToPlace({}, added), lost=lost, limits=limits)
+        return fits(start, hard, PodsToPlace({}, max(0, replicas - staying)), lost=lost, limits=self._attachable)
 
     def _fits_in_turn(
         self, start: StartState, hard: Sequence[CountedConstraint], replicas: int, *, likely: bool
