@@ -115,7 +115,7 @@ e2e-apart: $(READY)
 	@$(BIN)/python -m pytest -m e2e $(APART) $(TWICE) -q
 
 # Beside the rest: what waits for scans, and for the scheduler and the garbage collector to come to rest.
-SCAN := tests/e2e/test_scan.py tests/e2e/test_scan_faults.py tests/e2e/test_reports.py tests/e2e/test_placement.py tests/e2e/test_scale_in.py tests/e2e/test_scale_in_faults.py tests/e2e/test_skew_fix.py tests/e2e/test_ephemeral_volumes.py
+SCAN := tests/e2e/test_scan.py tests/e2e/test_scan_faults.py tests/e2e/test_reports.py tests/e2e/test_placement.py tests/e2e/test_scale_in.py tests/e2e/test_scale_in_faults.py tests/e2e/test_skew_fix.py tests/e2e/test_volumes.py
 e2e-scan: $(READY)
 	@$(BIN)/python -m pytest -m e2e $(SCAN) $(TWICE) -q --durations 5
 

@@ -21,7 +21,7 @@ REASONS: Mapping[NoPlan, str] = {
     NoPlan.ROLLOUT: "its pods have several revisions: wait for the rollout",
     NoPlan.UNDECIDED: "too many orders to check",
     NoPlan.UNSETTLED: "its running pods differ from its replicas: wait, or see evenspread explain --pending",
-    NoPlan.VOLUMES: "its pods keep their volumes, which can bind them to nodes",
+    NoPlan.VOLUMES: "its pods have volumes, which can bind them to nodes",
 }
 
 

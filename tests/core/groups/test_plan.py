@@ -4,11 +4,13 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from build import NAMESPACE, apart, cluster, constraint, index, node, selector, service
+from build import NAMESPACE, apart, cluster, constraint, filled, index, node, selector, service
 from core.groups.every_order import Orders, hosts_of
 from core.groups.grouped import FIELD, cap, derive, derived, planned_for, redis, shards_of, zones
+from msgspec import convert
 from msgspec.structs import replace
 
+from webhook.core.api.storage import CsiNode, StorageClass
 from webhook.core.api.types import (
     Affinity,
     Container,
@@ -19,6 +21,7 @@ from webhook.core.api.types import (
     ResourceClaim,
     ResourceRequirements,
     SpreadConstraint,
+    Volume,
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.groups.derive import derive_plan, kept_plan
@@ -588,3 +591,26 @@ def test_nothing_is_proven_where_devices_or_a_pod_group_decide(more, verdict):
         pods = [replace(each.pod, spec=replace(each.pod.spec, **more)) for each in shards_of(group)]
         shards = [replace(each, pod=pod) for each, pod in zip(shards_of(group), pods, strict=True)]
         assert derived(group, zones(2, 2, 2), shards).plan.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("most", "mode", "verdict"),
+    [
+        pytest.param(9, "WaitForFirstConsumer", PlacementVerdict.FITS, id="enough for all pods"),
+        pytest.param(1, "WaitForFirstConsumer", None, id="one for each node, too few for all pods"),
+        pytest.param(9, "Immediate", PlacementVerdict.UNKNOWN, id="made before the pod has a node"),
+    ],
+)
+def test_ephemeral_volumes_of_all_shards_count_together(most, mode, verdict):
+    claim = {"spec": {"storageClassName": "late"}}
+    volumes = (convert({"name": "scratch", "ephemeral": {"volumeClaimTemplate": claim}}, Volume),)
+    late = {"metadata": {"name": "late"}, "provisioner": "disks", "volumeBindingMode": mode}
+    group, found = redis(4), filled(cluster(zones(2, 2, 2)), [convert(late, StorageClass)])
+    for name in found.nodes.view().names:
+        drivers = [{"name": "disks", "allocatable": {"count": most}}]
+        found.apply("ADDED", convert({"metadata": {"name": name}, "spec": {"drivers": drivers}}, CsiNode))
+    shards = [
+        replace(each, pod=replace(each.pod, spec=replace(each.pod.spec, volumes=volumes))) for each in shards_of(group)
+    ]
+    plan = derive(group, shards, found, Policy()).plan
+    assert (plan.verdict if plan is not None else None) is verdict

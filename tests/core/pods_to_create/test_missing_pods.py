@@ -28,6 +28,8 @@ LATE_CLASS = convert({"metadata": {"name": "late"}, **LATE}, StorageClass)
 WAITS = "when the terminating pods on unreachable nodes end, because the rollout waits for them"
 KEY_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 APART = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+SHARED = {"persistentVolumeClaim": {"claimName": "data"}}
 CLAIMS = {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "late"}}]}
 
 
@@ -389,3 +391,57 @@ class TestEphemeralVolumes:
         for number, node in enumerate(["a0", "b0", "a0", "b0"]):
             index.apply("ADDED", running(f"web-{number}", node))
         assert rollout_pods(*asked(self.made(kind), 4, setting(index))).unknown == unknown
+
+
+class TestSharedVolumes:
+    """All pods of a template mount the same claim or disk."""
+
+    def made(self, replicas, kind="Deployment", **volume):
+        return made(kind, replicas=replicas, volumes=[{"name": "data", **volume}])
+
+    def known(self, mode="ReadWriteOnce", *, bound=True):
+        """The cluster with a claim."""
+        spec = {"accessModes": [mode], "storageClassName": "late", "volumeName": "pv" if bound else None}
+        meta = {"name": "data", "namespace": NAMESPACE, "annotations": BOUND if bound else None}
+        claim = convert({"metadata": meta, "spec": spec}, Claim)
+        volume = convert({"metadata": {"name": "pv"}, "spec": {"storageClassName": "late"}}, PersistentVolume)
+        return filled(cluster("a: a0 | b: b0"), [LATE_CLASS, claim, volume])
+
+    @pytest.mark.parametrize(
+        ("replicas", "known", "expected"),
+        [
+            pytest.param(3, {}, ("fits", 3, 3), id="a bound claim"),
+            pytest.param(1, {"mode": "ReadWriteOncePod"}, ("fits", 1, 1), id="one pod with a claim for one"),
+            pytest.param(3, {"mode": "ReadWriteOncePod"}, ("does-not-fit", 1, 1), id="three with a claim for one"),
+            pytest.param(
+                3, {"mode": "ReadWriteOncePod", "bound": False}, ("does-not-fit", 1, 1), id="also before it is bound"
+            ),
+            pytest.param(1, {"bound": False}, ("fits", 1, 1), id="one pod with an unbound claim"),
+        ],
+    )
+    def test_of_a_claim(self, replicas, known, expected):
+        found = coming(self.made(replicas, **SHARED), setting(self.known(**known)), replicas)
+        assert verdict(found) == expected
+
+    @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+    def test_the_first_pod_decides_where_an_unbound_claim_can_be_used(self, kind):
+        found = coming(self.made(3, kind, **SHARED), setting(self.known(bound=False)), 3)
+        assert found.unknown == "the nodes of the pods' future volumes"
+
+    def test_a_rollout_is_unknown_with_a_claim_for_one_pod(self):
+        index = self.known("ReadWriteOncePod")
+        index.apply("ADDED", running("web-0", "a0"))
+        expected = "when a pod of the rollout can use the claim with access mode ReadWriteOncePod"
+        assert rollout_pods(*asked(self.made(1, **SHARED), 1, setting(index))).unknown == expected
+
+    @pytest.mark.parametrize(
+        ("disk", "expected"),
+        [
+            pytest.param({"gcePersistentDisk": {"pdName": "data"}}, ("does-not-fit", 2, 2), id="for one pod on a node"),
+            pytest.param(
+                {"gcePersistentDisk": {"pdName": "data", "readOnly": True}}, ("fits", 3, 3), id="the same, read only"
+            ),
+        ],
+    )
+    def test_of_a_disk(self, disk, expected):
+        assert verdict(coming(self.made(3, **disk), setting(self.known()), 3)) == expected

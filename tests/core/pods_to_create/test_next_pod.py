@@ -281,6 +281,11 @@ class TestPosted:
         assert after_admission(bare, "here", beside(index(), Policy())).pod.meta.namespace == "here"
         assert after_admission(pod(), "here", beside(index(), Policy())).pod.meta.namespace == NAMESPACE
 
+    def test_a_created_pod_has_no_uid_yet(self):
+        old = msgspec.structs.replace(pod(), metadata=msgspec.structs.replace(pod().meta, uid="u1"))
+        assert after_admission(old, NAMESPACE, beside(index(), Policy())).pod.meta.uid == ""
+        assert after_admission(old, NAMESPACE, beside(index(), Policy()), posted=False).pod.meta.uid == "u1"
+
 
 @pytest.mark.parametrize(("own", "given", "expected"), [("shop", "x", "shop"), ("", "x", "x"), ("", "", "default")])
 def test_where_pods_go(own, given, expected):

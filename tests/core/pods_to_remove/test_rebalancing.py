@@ -7,7 +7,8 @@ import pytest
 from build import cluster, running, terminating
 from manifest import PLAIN, RECENT, workload
 
-from webhook.core.api.types import TypeMeta
+from webhook.core.api.storage import Claim, CsiNode, StorageClass
+from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.context import Context
 from webhook.core.pods_to_create.next_pod import PodSource, next_pod_of
 from webhook.core.pods_to_remove.disruption_budget import DisruptionBudget
@@ -81,6 +82,37 @@ def test_budgets(budgets, evicted):
 
 def test_a_budget_that_changes_nothing_is_not_the_reason():
     assert repair("a: a0=4 | b: ~b0", budget()).reason is NoPlan.PENDING
+
+
+SCRATCH = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "late"}}}}]
+
+
+@pytest.mark.parametrize(
+    ("most", "mode", "reason"),
+    [
+        pytest.param(9, "WaitForFirstConsumer", None, id="enough for old and new pods"),
+        pytest.param(4, "WaitForFirstConsumer", NoPlan.VOLUMES, id="near the attach limit"),
+        pytest.param(9, "Immediate", NoPlan.VOLUMES, id="made before the pod has a node"),
+    ],
+)
+def test_ephemeral_volumes(most, mode, reason):
+    made = object_of("Deployment")
+    made["spec"]["template"]["spec"]["volumes"] = SCRATCH
+    late = {"metadata": {"name": "late"}, "provisioner": "disks", "volumeBindingMode": mode}
+    drivers = [{"name": "disks", "allocatable": {"count": most}}]
+    volumes = [msgspec.convert({"metadata": {"name": "a0"}, "spec": {"drivers": drivers}}, CsiNode)]
+    # One running pod mounts three volumes.
+    spec = {"nodeName": "a0", "containers": [{"name": "c"}], "volumes": []}
+    spec["volumes"] = [{"name": f"v{n}", "persistentVolumeClaim": {"claimName": f"c{n}"}} for n in range(3)]
+    other = {"metadata": {"name": "other", "namespace": "shop"}, "spec": spec}
+    claims = [
+        msgspec.convert(
+            {"metadata": {"name": f"c{n}", "namespace": "shop"}, "spec": {"storageClassName": "late"}}, Claim
+        )
+        for n in range(3)
+    ]
+    objects = [msgspec.convert(late, StorageClass), *volumes, *claims, msgspec.convert(other, Pod)]
+    assert repair(made=made, pods=objects).reason is reason
 
 
 def revision(name, on, value, key="controller-revision-hash"):

@@ -5,11 +5,11 @@ from build import cluster, filled, pod
 from msgspec import convert
 from msgspec.structs import replace
 
-from webhook.core.api.storage import Claim, StorageClass
+from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Pod, Volume
 from webhook.core.api.version import RECORDED
 from webhook.core.index.pod_extras import extras_of
-from webhook.core.placement.proofs.pinned_claims import EphemeralVolumes, ephemeral_volumes
+from webhook.core.placement.proofs.pinned_claims import TemplateVolumes, template_volumes
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.ephemeral_claims import with_ephemeral_claims
 from webhook.core.scheduler.not_evaluated import not_evaluated
@@ -18,11 +18,17 @@ from webhook.core.scheduler.problem import take
 LATE = {"provisioner": "disks", "volumeBindingMode": "WaitForFirstConsumer"}
 DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
 BETA = {"volume.beta.kubernetes.io/storage-class": "late"}
+FREE = convert({"metadata": {"name": "pv"}, "spec": {"storageClassName": "late"}}, PersistentVolume)
 IN_B = [{"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["b"]}]}]
 
 
 def storage_class(name="late", **fields):
     return convert({"metadata": {"name": name}, **LATE, **fields}, StorageClass)
+
+
+def default(name, created, **fields):
+    meta = {"name": name, "annotations": DEFAULT, "creationTimestamp": created}
+    return storage_class(metadata=meta, **fields)
 
 
 def claim(owner=None, uid="u1"):
@@ -70,6 +76,18 @@ def fits(made, *objects):
             id="the default class",
         ),
         pytest.param(
+            made(spec={}),
+            [default("one", "2026-01-01T00:00:00Z"), default("two", "2026-01-02T00:00:00Z", allowedTopologies=IN_B)],
+            {"b0"},
+            id="the newest default class",
+        ),
+        pytest.param(
+            made(spec={}),
+            [default("one", "2026-01-02T00:00:00Z"), default("two", "2026-01-01T00:00:00Z", allowedTopologies=IN_B)],
+            {"a0", "b0"},
+            id="not an older default class",
+        ),
+        pytest.param(
             made(spec={}, annotations=BETA),
             [storage_class(allowedTopologies=IN_B)],
             {"b0"},
@@ -84,22 +102,39 @@ def test_where_a_pod_with_an_ephemeral_volume_fits(made, objects, nodes):
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
-        pytest.param([storage_class()], EphemeralVolumes(("disks",), certain=True), id="waits for its pod"),
+        pytest.param([storage_class()], TemplateVolumes(("disks",), certain=True), id="waits for its pod"),
         pytest.param(
             [storage_class(provisioner="kubernetes.io/aws-ebs")],
-            EphemeralVolumes(("ebs.csi.aws.com",), certain=True),
+            TemplateVolumes(("ebs.csi.aws.com",), certain=True),
             id="an in-tree provisioner",
         ),
         pytest.param(
             [storage_class(volumeBindingMode="Immediate")],
-            EphemeralVolumes(("disks",), certain=False),
+            TemplateVolumes((), certain=False),
             id="does not wait",
         ),
-        pytest.param([], EphemeralVolumes((), certain=False), id="a class that is gone"),
+        pytest.param(
+            [storage_class(), FREE],
+            TemplateVolumes(("disks",), certain=True),
+            id="or a free volume anywhere",
+        ),
+        pytest.param([], TemplateVolumes((), certain=False), id="a class that is gone"),
     ],
 )
 def test_volumes_of_new_pods(objects, expected):
-    assert ephemeral_volumes(made(), filled(cluster("a: a0"), objects)) == expected
+    assert template_volumes(problem(made(), *objects), filled(cluster("a: a0 | b: b0"), objects)) == expected
+
+
+def test_each_pod_has_its_own_claim_for_one_pod():
+    own = made(spec={"storageClassName": "late", "accessModes": ["ReadWriteOncePod"]})
+    expected = TemplateVolumes(("disks",), certain=True)
+    assert template_volumes(problem(own, storage_class()), filled(cluster("a: a0"), [storage_class()])) == expected
+
+
+def test_a_template_may_name_its_volume():
+    named = problem(made(spec={"storageClassName": "late", "volumeName": "pv"}), storage_class())
+    assert decide(named).feasible
+    assert "EphemeralVolumes" in not_evaluated(named)
 
 
 @pytest.mark.parametrize("objects", [[storage_class(volumeBindingMode="Immediate")], []])

@@ -140,6 +140,7 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+BETA_DEFAULT_CLASS = "storageclass.beta.kubernetes.io/is-default-class"
 
 # In-tree volume plugins of Kubernetes, also removed ones.
 NO_PROVISIONER = "kubernetes.io/no-provisioner"

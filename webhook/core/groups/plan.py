@@ -31,9 +31,11 @@ from webhook.core.groups.pins import kept_zones, pin_zones
 from webhook.core.groups.zone_capacity import GroupCapacity
 from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.placement.placement_verdict import PlacementVerdict
+from webhook.core.placement.proofs.pinned_claims import volumes_are_unknown
 from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.defaults import Defaults
 from webhook.core.policy.policy import Policy
+from webhook.core.scheduler.plugins.node_volume_limits import drivers_of_own_volumes
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 
 # With more shards, the search exceeds its limit of states and proves nothing.
@@ -147,14 +149,11 @@ def plan_from_stored(inputs: PlanInput, stored: StoredPlan, capacity: GroupCapac
 def pod_batches(inputs: PlanInput, fields: Mapping[str, Fields], capacity: GroupCapacity) -> list[PodBatch]:
     """Build a batch of equal pods for each expected shard. Shards with equal pods share a batch."""
     group = inputs.group
-    batches = [
-        PodBatch(
-            problem=problem_of(with_fields(shard.pod, fields[shard.name]), inputs.context),
-            pods=group.pods_per_shard,
-            in_turn=shard.in_turn,
-        )
-        for shard in inputs.expected
-    ]
+    batches = []
+    for shard in inputs.expected:
+        problem = problem_of(with_fields(shard.pod, fields[shard.name]), inputs.context)
+        drivers = drivers_of_own_volumes(problem.pod, problem.storage)
+        batches.append(PodBatch(problem, pods=group.pods_per_shard, in_turn=shard.in_turn, drivers=drivers))
     if not group.never_share and capacity.alike:
         return [replace(batches[0], pods=group.pods, in_turn=False)]
     return batches
@@ -374,7 +373,7 @@ def _judged(inputs: PlanInput, candidate: _Candidate, capacity: GroupCapacity) -
         fields=fields,
         keeping=candidate.keeping,
         verdict=PlacementVerdict.UNKNOWN,
-        proof=Proof.NONE if defaulted or _has_unread_fields(shards) else _proof(group, candidate, capacity),
+        proof=Proof.NONE if defaulted or _is_unproven(inputs, shards) else _proof(group, candidate, capacity),
         zone_pins=candidate.zone_pins,
     )
     if plan.proof is not Proof.NONE:
@@ -394,7 +393,7 @@ def _searched(inputs: PlanInput, plan: GroupPlan, capacity: GroupCapacity) -> Gr
     if plan.outlook is not None or not inputs.searches:
         return plan
     outlook = simulate_plan(inputs, plan.fields, capacity, plan.keeping)
-    unread = outlook.verdict is PlacementVerdict.FITS and _has_unread_fields(plan.shards)
+    unread = outlook.verdict is PlacementVerdict.FITS and _is_unproven(inputs, plan.shards)
     verdict = PlacementVerdict.UNKNOWN if unread else outlook.verdict
     proof = Proof.SEARCH if verdict is PlacementVerdict.FITS else Proof.NONE
     return replace(plan, verdict=verdict, proof=proof, outlook=outlook)
@@ -415,13 +414,17 @@ def _are_few(inputs: PlanInput) -> bool:
     return len(inputs.expected) <= _MOST_SEARCHED or not inputs.group.never_share
 
 
-def _has_unread_fields(shards: Iterable[Shard]) -> bool:
-    """Whether the pods have devices or a PodGroup.
+def _is_unproven(inputs: PlanInput, shards: Sequence[Shard]) -> bool:
+    """Whether a plan for these pods has no proof.
 
-    evenspread does not evaluate these fields, so a plan for such pods has no proof.
+    evenspread does not evaluate devices and PodGroups. It also does not know which volumes the running pods free.
     """
-    specs = (shard.pod.pod_spec for shard in shards)
-    return any(spec.resource_claims or spec.scheduling_group for spec in specs)
+    specs, running = [shard.pod.pod_spec for shard in shards], bool(inputs.running)
+    if any(spec.resource_claims or spec.scheduling_group for spec in specs):
+        return True
+    problems = (problem_of(shard.pod, inputs.context) for shard in shards if shard.pod.pod_spec.volumes)
+    pods, index = inputs.group.pods, inputs.index
+    return any(volumes_are_unknown(problem, pods, index, running=running) for problem in problems)
 
 
 def _proof(group: Group, candidate: _Candidate, capacity: GroupCapacity) -> Proof:

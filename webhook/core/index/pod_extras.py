@@ -78,7 +78,7 @@ def extras_of(meta: ObjectMeta, spec: PodSpec, version: KubernetesVersion) -> Ex
     required = (anti_affinity.required if anti_affinity is not None else None) or ()
     ports = host_ports(spec, version)
     # The scheduler ignores all other kinds of volumes, such as ConfigMaps, Secrets and emptyDir.
-    volumes = tuple(map(_kept, filter(_is_counted, spec.volumes))) if spec.volumes else ()
+    volumes = tuple(map(_without_template, filter(_is_relevant, spec.volumes))) if spec.volumes else ()
     if not (required or ports or volumes):
         return NO_EXTRAS
     try:
@@ -89,12 +89,12 @@ def extras_of(meta: ObjectMeta, spec: PodSpec, version: KubernetesVersion) -> Ex
     return Extras(ports, mounted, terms)
 
 
-def _kept(volume: Volume) -> Volume:
+def _without_template(volume: Volume) -> Volume:
     # A running pod's claims exist, so their templates are dropped to save memory.
     return volume if volume.ephemeral is None else replace(volume, ephemeral=EphemeralSource())
 
 
-def _is_counted(volume: Volume) -> bool:
+def _is_relevant(volume: Volume) -> bool:
     """Whether the volume has a claim, or names a disk directly."""
     disks = (volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.azure_disk, volume.cinder)
     return volume.has_claim or any(

@@ -42,7 +42,10 @@ class Volumes(View["Volumes"]):
         return self._below.storage_class(name)
 
     def default_class(self) -> StorageClass | None:
-        """The default storage class. None if no class or several are marked as default."""
+        """The default storage class: the newest of the classes marked as default. None without one.
+
+        Source: pkg/volume/util/storageclass.go ``GetDefaultClass``.
+        """
         return self._below.default_class()
 
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:

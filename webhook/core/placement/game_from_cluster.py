@@ -38,6 +38,8 @@ from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS, free_attachments
 from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD, DomainCounts
 from webhook.core.scheduler.plugins.status import Code
+from webhook.core.scheduler.plugins.volume_restrictions import VOLUME_RESTRICTIONS, disks_conflict
+from webhook.core.scheduler.plugins.volumes import is_disk
 from webhook.core.scheduler.problem import Problem
 
 # The most nodes with their own values in a quick game. Each takes about 20 µs, and concurrent reviews wait meanwhile.
@@ -184,7 +186,7 @@ def game_of(
         together.most,
         singled=-1 if rollout is not None and rollout.turns else singled,
     )
-    node_limits = [*_attach_limits_and_ports(together, index)]
+    node_limits = [*_volumes_and_ports(together, index)]
     apart: list[list[AntiAffinityLimit]] = [[] for _ in batches]
     for pod_class, key, weights in together.kept_apart():
         column = view.column(key)
@@ -354,7 +356,7 @@ def _resources(together: _Batches, relevant: int, on_one: Pods, index: ReadOnlyI
                 yield NodeLimits(pod_class=pod_class, weights=weights[name], base=-weight, sign=1, values=short)
 
 
-def _attach_limits_and_ports(together: _Batches, index: ReadOnlyIndex) -> Iterator[NodeLimits]:
+def _volumes_and_ports(together: _Batches, index: ReadOnlyIndex) -> Iterator[NodeLimits]:
     free: dict[str, Counts] = {}
     for number, batch in enumerate(together.batches):
         problem = batch.problem
@@ -368,6 +370,11 @@ def _attach_limits_and_ports(together: _Batches, index: ReadOnlyIndex) -> Iterat
         if (wanted := problem.ports) and NODE_PORTS in problem.filters:
             ports = [batch.problem.ports for batch in together.batches]
             clashes = [any(ports_conflict(one, each) for one in wanted for each in taken) for taken in ports]
+            yield NodeLimits(pod_class=number, weights=tuple(map(int, clashes)), base=0)
+        disks = [volume for volume in problem.pod.pod_spec.volumes or () if is_disk(volume)]
+        if disks and VOLUME_RESTRICTIONS in problem.filters:
+            volumes = [batch.problem.pod.pod_spec.volumes or () for batch in together.batches]
+            clashes = [any(disks_conflict(one, each) for one in disks for each in mounted) for mounted in volumes]
             yield NodeLimits(pod_class=number, weights=tuple(map(int, clashes)), base=0)
 
 

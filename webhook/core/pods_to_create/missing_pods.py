@@ -24,13 +24,13 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.placement_verdict import Effort, Simulation
 from webhook.core.placement.proofs.pinned_claims import (
-    EphemeralVolumes,
     Needs,
     Ordinal,
     Ordinals,
+    TemplateVolumes,
     attachable_pods,
-    ephemeral_volumes,
     ordinals,
+    template_volumes,
 )
 from webhook.core.placement.rolling_update import RolloutRules, Turn
 from webhook.core.placement.simulation import simulate_batches
@@ -40,6 +40,7 @@ from webhook.core.workloads.workload import Strategy, Workload
 
 _UNKNOWN_STEPS = "how its controller replaces pods"
 _FUTURE_VOLUMES = "the nodes of the pods' future volumes"
+_FOR_ONE_POD = "when a pod of the rollout can use the claim with access mode ReadWriteOncePod"
 _EPHEMERAL_DIFFER = "how many volumes each node can attach, because running pods may have other ephemeral volumes"
 _DRIVERS_DIFFER = "how many volumes each node can attach, because the running pods use different CSI drivers"
 
@@ -88,11 +89,18 @@ def missing_pods(source: PodSource, replicas: int, context: Context, following: 
     pod = (following or next_pod_of(source, context)).pod
     index, own = context.cluster, source.own
     staying = sum(index.pods.count(source.namespace, own).values()) if own is not None else 0
-    volumes, pods = ephemeral_volumes(pod, index), max(0, replicas - staying)
-    if not volumes.certain and pods:
+    pods = max(0, replicas - staying)
+    if not pods:
+        return MissingPods(index=index, staying=staying)
+    problem = problem_of(pod, context)
+    volumes = template_volumes(problem, index)
+    if not volumes.are_certain(pods):
         return MissingPods(index=index, unknown=_FUTURE_VOLUMES)
-    batch = PodBatch(problem=problem_of(pod, context), pods=pods, drivers=volumes.drivers)
-    return MissingPods(index=index, batches=(batch,) if pods else (), staying=staying)
+    batch = PodBatch(problem=problem, pods=pods, drivers=volumes.drivers)
+    if volumes.for_one_pod and pods > 1:
+        first, rest = replace(batch, pods=1), replace(batch, pods=pods - 1, nodes=0)
+        return MissingPods(index=index, batches=(first, rest), staying=staying)
+    return MissingPods(index=index, batches=(batch,), staying=staying)
 
 
 def all_pods_recreated(source: PodSource, replicas: int, context: Context) -> MissingPods:
@@ -129,8 +137,8 @@ def rollout_pods(source: PodSource, replicas: int, context: Context) -> MissingP
             unknown = "when its pods on unreachable nodes end, because Recreate waits for them"
             return MissingPods(index=index, unknown=unknown)
     new, old = _revisions(source, context)
-    volumes = ephemeral_volumes(new, index)
-    if unknown := _unknown_attachments(volumes, replicas, index):
+    volumes = template_volumes(problem_of(new, context), index)
+    if unknown := _unknown_volume_use(volumes, replicas, index):
         return MissingPods(index=index, unknown=unknown)
     running = index.pods.count(source.namespace, own)
     below = context.with_index(without_pods(index, new, own, running))
@@ -161,18 +169,22 @@ def _terminated(source: PodSource, context: Context) -> Context:
     return context.with_index(terminated(context.cluster, source.namespace, source.own))
 
 
-def _known_ordinals(source: PodSource, pod: Pod, replicas: int, index: ReadOnlyIndex) -> Ordinals | None:
-    workload, volumes = source.workload, ephemeral_volumes(pod, index)
+def _known_ordinals(
+    source: PodSource, volumes: TemplateVolumes, replicas: int, index: ReadOnlyIndex
+) -> Ordinals | None:
+    workload = source.workload
     name, numbers = workload.meta.name, workload.ordinals(replicas)
-    return ordinals(index, source.namespace, name, workload.claims, numbers, ephemeral=volumes)
+    return ordinals(index, source.namespace, name, workload.claims, numbers, volumes=volumes)
 
 
-def _unknown_attachments(volumes: EphemeralVolumes, pods: int, index: ReadOnlyIndex) -> str:
-    """Why the ephemeral volumes of a rollout's pods are unknown. Empty if they are known.
+def _unknown_volume_use(volumes: TemplateVolumes, pods: int, index: ReadOnlyIndex) -> str:
+    """Why it is unknown where a rollout's pods can use their template's volumes. Empty if it is known.
 
     The running pods may have other ephemeral volumes than the new pods. The attachments freed by them are then unknown.
     """
-    if not volumes.certain:
+    if volumes.for_one_pod:
+        return _FOR_ONE_POD
+    if not volumes.are_certain(pods):
         return _FUTURE_VOLUMES
     return _EPHEMERAL_DIFFER if attachable_pods(Counter(volumes.drivers), pods, index) else ""
 
@@ -191,13 +203,14 @@ def _names(source: PodSource, pods: Sequence[Ordinal]) -> tuple[str, ...]:
 
 def _ordinals(source: PodSource, pod: Pod, replicas: int, context: Context) -> MissingPods:
     index, in_turn = context.cluster, not source.workload.parallel
-    known = _known_ordinals(source, pod, replicas, index)
+    problem = problem_of(pod, context)
+    known = _known_ordinals(source, template_volumes(problem, index), replicas, index)
     if known is None:
         return MissingPods(index=index, unknown=_too_many(replicas))
     missing = [pod for pod in known.pods if not pod.runs]
     if unknown := _unknown_volumes(missing):
         return MissingPods(index=index, unknown=unknown)
-    problem, groups = problem_of(pod, context), _equal_pods(missing, in_turn=in_turn)
+    groups = _equal_pods(missing, in_turn=in_turn)
     batches = tuple(
         PodBatch(
             problem=problem,
@@ -252,14 +265,15 @@ def _rollout_of_ordinals(source: PodSource, own: Selector, replicas: int, contex
     if unknown := _unknown_steps(source, own, index):
         return MissingPods(index=index, unknown=unknown)
     new, old = _revisions(source, context)
-    known = _known_ordinals(source, new, replicas, index)
+    volumes = template_volumes(problem_of(new, context), index)
+    known = _known_ordinals(source, volumes, replicas, index)
     if known is None:
         return MissingPods(index=index, unknown=_too_many(replicas))
     kept, turns = _kept_and_new(source, known.pods, dict(index.pods.matching(source.namespace, own)))
     freed = {pod.ordinal.drivers for pod in turns if pod.slot is not None}
     differ = _DRIVERS_DIFFER if known.limits and len(freed) > 1 else ""
-    ephemeral = _unknown_attachments(ephemeral_volumes(new, index), replicas, index)
-    unknown = _unknown_volumes([pod.ordinal for pod in turns]) or differ or ephemeral
+    unknown_use = _unknown_volume_use(volumes, replicas, index)
+    unknown = unknown_use or _unknown_volumes([pod.ordinal for pod in turns]) or differ
     if unknown or not turns:
         return MissingPods(index=index, staying=len(kept), unknown=unknown)
     groups = dict[tuple[Needs, bool], list[Ordinal]]()

@@ -133,7 +133,8 @@ def after_admission(template: PodTemplate, namespace: str, context: Context, *, 
     meta, spec, injected = template.meta, template.pod_spec, None
     policy, index, version = context.policy, context.cluster, context.version
     status = template.status if isinstance(template, Pod) else None
-    pod = Pod(metadata=replace(meta, namespace=meta.namespace or namespace), spec=spec, status=status)
+    uid = "" if posted else meta.uid  # kube-apiserver chooses the uid of a new pod
+    pod = Pod(metadata=replace(meta, namespace=meta.namespace or namespace, uid=uid), spec=spec, status=status)
     if not posted:
         return _AdmittedPod(as_created(pod, version), injected)
     facts = facts_for(pod, index)

@@ -25,6 +25,7 @@ from webhook.core.index.pods import Counts
 from webhook.core.placement.game import Game, Move, State, add_pods, nodes_of_class
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.placement_verdict import Effort
+from webhook.core.placement.proofs.pinned_claims import volumes_are_unknown
 from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts
@@ -150,7 +151,9 @@ def plan_evictions(pod: Pod, context: Context, own: Selector, allowed: Collectio
     index = context.cluster
     running = dict(index.pods.matching(pod.meta.namespace, own))
     below = context.with_index(without_pods(index, pod, own, Counter(running.values())))
-    problem = problem_of(pod, below)
+    problem, pods = problem_of(pod, below), len(running)
+    if volumes_are_unknown(problem, pods, index, running=True):
+        return RepairPlan(reason=NoPlan.VOLUMES)
     high, found = _high_nodes(problem_of(pod, context)), list[RepairPlan]()
     for game, weight in _attempts(problem, Counter(running.values()), below, high):
         if weight == _STEEP and found:

@@ -71,7 +71,8 @@ def _with_class(claim: Claim, index: ReadOnlyIndex) -> Claim:
 def _waits(claim: Claim, index: ReadOnlyIndex) -> bool:
     """Whether the claim gets its volume only after its pod gets a node."""
     storage_class = index.volumes.storage_class(claim.storage_class)
-    return storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+    waits = storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+    return waits and not claim.spec.volume_name
 
 
 def _bound(claim: Claim) -> Claim:

@@ -13,6 +13,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.pods_to_create.missing_pods import MissingPods, missing_pods, rollout_pods
 from webhook.core.pods_to_create.next_pod import next_pod_of
+from webhook.core.scheduler.plugins.node_volume_limits import drivers_of_own_volumes
 from webhook.core.text import object_title, one_line
 from webhook.core.what_if.refused import refused
 from webhook.core.what_if.sources import ReplicatedSource
@@ -73,12 +74,14 @@ def simulated_workload(source: ReplicatedSource, context: Context, *, rollout: b
 
 def workload_of_other_pods(pods: OtherPods, context: Context) -> SimulatedWorkload:
     """Simulate pods without a `ReplicatedSource` as a workload of their own. Every pod needs a node."""
+    problem = problem_of(pods.pod, context)
+    drivers = drivers_of_own_volumes(pods.pod, problem.storage)
     return SimulatedWorkload(
         title=pods.title,
         stem=pods.pod.meta.name,
         namespace=pods.pod.meta.namespace,
         wanted=len(pods.names),
-        batches=(PodBatch(problem=problem_of(pods.pod, context), pods=len(pods.names)),),
+        batches=(PodBatch(problem=problem, pods=len(pods.names), drivers=drivers),),
         names=(pods.names,),
         index=context.cluster,
     )
@@ -100,13 +103,16 @@ def other_pods(pods: Iterable[Pod], every: Sequence[ReplicatedSource], index: Re
         chain, meta = controllers(pod, index), pod.meta
         if any((owner.kind, meta.namespace, owner.name) in known for owner in chain):
             continue
-        ready = replace(
-            pod, metadata=replace(meta, deletion_timestamp=None), spec=replace(pod.pod_spec, node_name=None)
-        )
+        # An evicted pod is replaced by a new pod, with new ephemeral volumes.
+        uid = "" if pod.pod_spec.node_name else meta.uid
+        spec = replace(pod.pod_spec, node_name=None)
+        ready = replace(pod, metadata=replace(meta, deletion_timestamp=None, uid=uid), spec=spec)
         title = object_title("Pod", meta.namespace, meta.name)
         if chain:
             title = object_title(chain[-1].kind, meta.namespace, chain[-1].name)
-        key = (title, msgspec.json.encode((ready.pod_spec, ready.labels))) if chain else title
+        # Existing pods with ephemeral volumes differ by their claims.
+        own = meta.name if uid and any(volume.ephemeral is not None for volume in spec.volumes or ()) else ""
+        key = (title, own, msgspec.json.encode((spec, ready.labels))) if chain else title
         before = groups.get(key)
         names = (*(before.names if before else ()), meta.name)
         groups[key] = OtherPods(title=one_line(title), pod=before.pod if before else ready, names=names)

@@ -115,8 +115,8 @@ DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
             (made_late(annotations=DEFAULT), made_late("other", DEFAULT)),
             "",
             True,
-            False,
-            id="of one of two default classes",
+            True,
+            id="of the first of two default classes",
         ),
         pytest.param(
             (made_late(volumeBindingMode="Immediate"),), "late", *[False] * 2, id="made before the pod has a node"

@@ -146,7 +146,7 @@ _VERDICTS = {
 _PROOFS = {
     Proof.SEARCH: "proof: all orders of placement were simulated",
     Proof.ROOM: "proof: after each placement in any order, a node admits each remaining pod",
-    Proof.NONE: "not proven: there are too many orders to simulate",
+    Proof.NONE: "not proven: there are too many orders to simulate, or facts are missing",
 }
 
 

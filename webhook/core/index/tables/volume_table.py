@@ -11,11 +11,16 @@ from webhook.core.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from webhook.core.api.well_known import DEFAULT_CLASS
+from webhook.core.api.well_known import BETA_DEFAULT_CLASS, DEFAULT_CLASS
 from webhook.core.budget import check_time
 from webhook.core.index.objects import StorageObject
 from webhook.core.index.read_only import Handle, Volumes
 from webhook.core.index.tables.shrinking import Grouped, drop, drop_under, put_under
+
+
+def _is_default(annotations: Mapping[str, str]) -> bool:
+    """Source: pkg/volume/util/storageclass.go ``IsDefaultAnnotation``."""
+    return "true" in (annotations.get(DEFAULT_CLASS), annotations.get(BETA_DEFAULT_CLASS))
 
 
 class VolumeTable(Volumes):
@@ -97,11 +102,9 @@ class VolumeTable(Volumes):
         return self._classes.get(name)
 
     def default_class(self) -> StorageClass | None:
-        classes = self._classes.values()
-        defaults = [
-            candidate for candidate in classes if (candidate.meta.annotations or {}).get(DEFAULT_CLASS) == "true"
-        ]
-        return defaults[0] if len(defaults) == 1 else None
+        by_name = sorted(self._classes.values(), key=lambda candidate: candidate.meta.name)
+        defaults = [candidate for candidate in by_name if _is_default(candidate.meta.annotations or {})]
+        return max(defaults, key=lambda candidate: candidate.meta.creation_timestamp or "", default=None)
 
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
         return dict(self._limits)

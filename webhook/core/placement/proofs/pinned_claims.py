@@ -1,4 +1,4 @@
-"""Find the nodes where each pod of a StatefulSet can use its existing volumes, and the new volumes of pods."""
+"""Find the nodes where pods can use their volumes: the existing ones of a StatefulSet, and new ones."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,14 +7,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, StorageClass
-from webhook.core.api.types import ClaimSpec, Pod
+from webhook.core.api.types import ClaimSpec, named_claims
 from webhook.core.api.well_known import NO_PROVISIONER, SELECTED_NODE
 from webhook.core.index.lost_nodes import keeps_name
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.scheduler.ephemeral_claims import ephemeral_claims
-from webhook.core.scheduler.plugins.node_volume_limits import driver_of_class, driver_of_volume, free_attachments
+from webhook.core.scheduler.plugins.node_volume_limits import (
+    driver_of_class,
+    driver_of_volume,
+    drivers_of_own_volumes,
+    free_attachments,
+)
 from webhook.core.scheduler.plugins.volume_binding import nodes_with_space, provisioning_nodes
 from webhook.core.scheduler.plugins.volume_zone import usable_from
+from webhook.core.scheduler.problem import Problem
 from webhook.core.workloads.workload import ClaimTemplates
 
 # The pods of a larger StatefulSet are not looked up one by one.
@@ -51,19 +56,27 @@ class Ordinal(Struct, frozen=True, kw_only=True):
         return self.nodes, self.drivers
 
 
-class EphemeralVolumes(Struct, frozen=True):
-    """The ephemeral volumes of each new pod of a workload.
+class TemplateVolumes(Struct, frozen=True):
+    """What the volumes in a pod template mean for several new pods.
 
     Attributes:
-        drivers: The CSI driver of each volume, except volumes without attach limits.
-        certain: Whether all pods can get volumes on the nodes of their scheduling problem.
+        drivers: The CSI driver of each ephemeral volume, except volumes without attach limits.
+        certain: Whether all pods can get ephemeral volumes on the nodes of their scheduling problem.
+        for_one_pod: Whether only one pod can use some claim (ReadWriteOncePod).
+        first_decides: Whether the first pod decides where all others can use some claim.
     """
 
     drivers: tuple[str, ...] = ()
     certain: bool = True
+    for_one_pod: bool = False
+    first_decides: bool = False
+
+    def are_certain(self, pods: int) -> bool:
+        """Whether it is known on which nodes this number of pods can use the volumes."""
+        return self.certain and (pods <= 1 or self.for_one_pod or not self.first_decides)
 
 
-_NO_VOLUMES = EphemeralVolumes()
+_NO_VOLUMES = TemplateVolumes()
 
 
 class PodsToPlace(Struct, frozen=True):
@@ -106,15 +119,35 @@ class Ordinals(Struct, frozen=True):
         return replicas <= len(self.pods) and all(pod.likely for pod in self.pods[:replicas])
 
 
-def ephemeral_volumes(pod: Pod, index: ReadOnlyIndex) -> EphemeralVolumes:
-    """Return the ephemeral volumes of a new pod."""
-    claims = ephemeral_claims(pod, index)
-    if not claims:
-        return _NO_VOLUMES
-    by_claim = [(claim, index.volumes.storage_class(claim.storage_class)) for claim in claims]
-    drivers = (driver_of_class(storage_class, migrates=True) for _, storage_class in by_claim)
-    certain = all(_nodes_for_new_volume(index, *each) is not None for each in by_claim)
-    return EphemeralVolumes(tuple(filter(None, drivers)), certain=certain)
+def template_volumes(problem: Problem, index: ReadOnlyIndex) -> TemplateVolumes:
+    """Return what the volumes of a pod mean for further pods of the same template.
+
+    Args:
+        problem: The pod's scheduling problem.
+        index: The cluster.
+    """
+    storage, named = problem.storage, {*named_claims(problem.pod.pod_spec.volumes)}
+    own = [claim for name, claim in storage.claims.items() if name not in named]
+    shared = [claim for name, claim in storage.claims.items() if name in named]
+    return TemplateVolumes(
+        drivers=drivers_of_own_volumes(problem.pod, storage),
+        certain=all(
+            _nodes_for_new_volume(index, claim, storage.classes.get(claim.storage_class)) is not None for claim in own
+        ),
+        for_one_pod=any(READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()) for claim in shared),
+        first_decides=not all(claim.bound or SELECTED_NODE in claim.annotations for claim in shared),
+    )
+
+
+def volumes_are_unknown(problem: Problem, pods: int, index: ReadOnlyIndex, *, running: bool) -> bool:
+    """Whether it is unknown which nodes the volumes of these equal pods leave to each pod.
+
+    With ``running``, the pods replace running pods, and the attachments freed by them count as unknown.
+    """
+    volumes = template_volumes(problem, index)
+    if volumes.for_one_pod or not volumes.are_certain(pods):
+        return True
+    return running and bool(attachable_pods(Counter(volumes.drivers), pods, index))
 
 
 def attachable_pods(drivers: Mapping[str, int], pods: int, index: ReadOnlyIndex) -> dict[int, int]:
@@ -127,7 +160,7 @@ def attachable_pods(drivers: Mapping[str, int], pods: int, index: ReadOnlyIndex)
     for driver, known in {**every, **drivers}.items():
         volumes = known + unknown
         for slot, free in free_attachments(driver, volumes * pods, index).items():
-            most[slot] = min(free // volumes, most.get(slot, free))
+            most[slot] = min(free // volumes, most.get(slot, pods))
     return most
 
 
@@ -138,20 +171,19 @@ def ordinals(  # noqa: PLR0913 each a fact of its own
     claims: ClaimTemplates | None,
     numbers: range,
     *,
-    ephemeral: EphemeralVolumes = _NO_VOLUMES,
+    volumes: TemplateVolumes = _NO_VOLUMES,
 ) -> Ordinals | None:
     """Read a StatefulSet's pods with the ordinals in ``numbers``.
 
-    Find the nodes usable with the volume claims of each pod. None for too many pods.
+    Find the nodes usable with the volume claims of each pod. ``volumes`` are those of the pod template itself. None for
+    too many pods.
     """
     if len(numbers) > _MOST:
         return None
     pods = [_ordinal(index, namespace, name, number, claims or _NO_CLAIMS) for number in numbers]
-    if ephemeral is not _NO_VOLUMES:
-        pods = [
-            replace(pod, certain=pod.certain and ephemeral.certain, drivers=pod.drivers + ephemeral.drivers)
-            for pod in pods
-        ]
+    if volumes != _NO_VOLUMES:
+        certain = volumes.are_certain(len(pods)) and not volumes.for_one_pod
+        pods = [replace(pod, certain=pod.certain and certain, drivers=pod.drivers + volumes.drivers) for pod in pods]
     most = Counter[str]()
     for pod in pods:
         most |= Counter(pod.drivers)
@@ -172,7 +204,8 @@ def _ordinal(index: ReadOnlyIndex, namespace: str, owner: str, ordinal: int, cla
         else:
             written = ClaimSpec(resources=claims.requests[number] if claims.requests else None)
             storage_class = _class_of(index, claim, named_class)
-            made = _nodes_for_new_volume(index, claim or Claim(spec=written), storage_class)
+            is_usable = claim is None or _is_sound(claim)
+            made = _nodes_for_new_volume(index, claim or Claim(spec=written), storage_class) if is_usable else None
             drivers.append(driver_of_class(storage_class, migrates=True) if storage_class else _UNKNOWN_DRIVER)
             nodes &= view.live if made is None else made
             sure = made is not None
@@ -204,7 +237,7 @@ def _nodes_for_new_volume(index: ReadOnlyIndex, claim: Claim, storage_class: Sto
 
     Source: volumebinding/binder.go ``FindPodVolumes``, ``checkVolumeProvisions``.
     """
-    if claim.spec.volume_name or SELECTED_NODE in claim.annotations or not _is_sound(claim):
+    if claim.spec.volume_name or SELECTED_NODE in claim.annotations:
         return None
     view = index.nodes.view()
     if (

@@ -20,7 +20,7 @@ from webhook.core.context import problem_of
 from webhook.core.explain.explanation import Balance, Explanation, explain_pod, why_minimum_stays
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.placement_verdict import PlacementVerdict
-from webhook.core.placement.proofs.pinned_claims import ephemeral_volumes
+from webhook.core.placement.proofs.pinned_claims import template_volumes
 from webhook.core.pods_to_create.next_pod import after_admission
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
@@ -110,16 +110,17 @@ def feasibility(subject: Subject) -> Feasibility | None:
     pod = replace(pod, metadata=replace(pod.meta, uid=""))
     if not any(constraint.hard for constraint in pod.pod_spec.constraints):
         return None
+    problem = problem_of(pod, beside)
     # In a review the user waits and reads a single line, so the smallest fix is enough.
     explanation = explain_pod(
-        problem_of(pod, beside),
+        problem,
         brief=not subject.offline,
         well_known=not subject.policy.messages.name_keys(offline=subject.offline),
     )
     if explanation.cause is not None:
         return Feasibility("does-not-fit", explanation.cause, _finding(explanation, subject, index))
     devices = _DEVICES if pod.pod_spec.resource_claims else None
-    unknown = devices or (None if ephemeral_volumes(pod, index).certain else _FUTURE_VOLUMES)
+    unknown = devices or (None if template_volumes(problem, index).are_certain(1) else _FUTURE_VOLUMES)
     return Feasibility("unknown", answer=NotEvaluated(DO_NOT_FIT.id, unknown)) if unknown else Feasibility("fits")
 
 

@@ -99,6 +99,19 @@ def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView, version:
     return PluginResult(OK, reject)
 
 
+def drivers_of_own_volumes(pod: Pod, storage: Storage) -> tuple[str, ...]:
+    """Return the CSI driver of each ephemeral volume of a pod, except volumes without attach limits.
+
+    Source: csi.go ``filterAttachableVolumes``.
+    """
+    attached: _Attached = {}
+    for volume in pod.pod_spec.volumes or ():
+        claim = storage.claims.get(claim_name(pod.meta.name, volume) or "") if volume.ephemeral is not None else None
+        if claim is not None:
+            _count_claim(claim, storage, attached, migrates=True)
+    return tuple(driver for driver, _ in attached)
+
+
 def free_attachments(driver: str, wanted: int, index: ReadOnlyIndex) -> dict[int, int]:
     """Return how many more volumes of a CSI driver each node can attach, by node slot. It can be negative.
 

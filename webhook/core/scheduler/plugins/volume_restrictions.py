@@ -47,7 +47,7 @@ def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView, version
     def reject(candidates: int) -> list[StatusOfNodes]:
         conflicting = 0
         for slot, pods in storage.mounted.items() if disks else ():
-            if any(_disks_conflict(one, other) for user in pods for other in user.volumes for one in disks):
+            if any(disks_conflict(one, other) for user in pods for other in user.volumes for one in disks):
                 conflicting |= 1 << slot
         # Upstream tests disks first and reports only the first failure.
         return [
@@ -66,7 +66,7 @@ def claim_in_use(version: KubernetesVersion) -> Status:
     return _CLAIM_IN_USE if gates.CLAIM_IN_USE_REASON.holds(version) else _SAME_CLAIM_IN_USE
 
 
-def _disks_conflict(one: Volume, other: Volume) -> bool:
+def disks_conflict(one: Volume, other: Volume) -> bool:
     """Whether two pods on a node cannot mount these volumes. Source: volume_restrictions.go ``isVolumeConflict``."""
     gce, other_gce = one.gce_persistent_disk, other.gce_persistent_disk
     if gce and other_gce and gce.pd_name == other_gce.pd_name and not (gce.read_only and other_gce.read_only):

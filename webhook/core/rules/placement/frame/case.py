@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from msgspec.structs import replace
 
-from webhook.core.api.types import IGNORE, Pod, SpreadConstraint
+from webhook.core.api.types import IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.budget import Reason
@@ -24,12 +24,12 @@ from webhook.core.placement.proofs.constraint_capacity import (
 )
 from webhook.core.placement.proofs.every_order import StartState, fits, start_states
 from webhook.core.placement.proofs.pinned_claims import (
-    EphemeralVolumes,
     Ordinals,
     PodsToPlace,
+    TemplateVolumes,
     attachable_pods,
-    ephemeral_volumes,
     ordinals,
+    template_volumes,
 )
 from webhook.core.placement.proofs.workload_problem import (
     CandidateNodes,
@@ -51,6 +51,7 @@ from webhook.core.rules.frame.rule import (
     guarded,
 )
 from webhook.core.rules.frame.subject import Placed, Subject, noun_of
+from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import agree, plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
@@ -92,13 +93,13 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         return tuple(start_states(self.facts, self.candidates, self.capacities))
 
     @cached_property
-    def _ephemeral(self) -> EphemeralVolumes:
-        return ephemeral_volumes(self.facts.problem.pod, self.index)
+    def _volumes(self) -> TemplateVolumes:
+        return template_volumes(self.facts.problem, self.index)
 
     @cached_property
     def _attachable(self) -> Mapping[int, int]:
         """How many pods fit below the attach limits of a node, by slot. Nodes with enough may be missing."""
-        return attachable_pods(Counter(self._ephemeral.drivers), self.facts.most, self.index)
+        return attachable_pods(Counter(self._volumes.drivers), self.facts.most, self.index)
 
     @cached_property
     def running(self) -> int:
@@ -142,13 +143,14 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         if self.has_claims:
             return self._fits_in_turn(start, hard, replicas, likely=likely)
         # Running pods stay, and only the others need a node.
-        if not self._ephemeral.certain:
-            return False
         staying = 0 if start.anew else self.running
         if lost and staying:
             is_lost = node_sets.flags(lost, self.facts.problem.nodes.size)
             staying = sum(pods for slot, pods in self.facts.running.items() if not is_lost[slot])
-        return fits(start, hard, PodsToPlace({}, max(0, replicas - staying)), lost=lost, limits=self._attachable)
+        added = max(0, replicas - staying)
+        if not self._volumes.are_certain(added):
+            return False
+        return fits(start, hard, PodsToPlace({}, added), lost=lost, limits=self._attachable)
 
     def _fits_in_turn(
         self, start: StartState, hard: Sequence[CountedConstraint], replicas: int, *, likely: bool
@@ -279,7 +281,7 @@ def templates_under_rule(subject: Subject, index: ReadOnlyIndex) -> Iterator[Tem
             most=most,
             grows=can_add_nodes(subject.policy, facts.problem.nodes),
             has_claims=subject.workload.claims is not None,
-            ordinals=_ordinals(subject.workload, most + 1, facts.problem.pod, index),
+            ordinals=_ordinals(subject.workload, most + 1, facts.problem, index),
         )
 
 
@@ -295,11 +297,11 @@ def _wanted(template: Template, workload: Workload, index: ReadOnlyIndex) -> int
     return known.replicas if known is not None and len(workload.templates) == 1 else None
 
 
-def _ordinals(workload: Workload, most: int, pod: Pod, index: ReadOnlyIndex) -> Ordinals | None:
+def _ordinals(workload: Workload, most: int, problem: Problem, index: ReadOnlyIndex) -> Ordinals | None:
     if workload.claims is None:
         return None
-    name, volumes = workload.meta.name, ephemeral_volumes(pod, index)
-    return ordinals(index, workload.namespace, name, workload.claims, workload.ordinals(most), ephemeral=volumes)
+    name, volumes = workload.meta.name, template_volumes(problem, index)
+    return ordinals(index, workload.namespace, name, workload.claims, workload.ordinals(most), volumes=volumes)
 
 
 def _scaled_to(workload: Workload, index: ReadOnlyIndex) -> int:

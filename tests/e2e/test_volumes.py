@@ -1,4 +1,4 @@
-"""What `simulate` says of Deployments with ephemeral volumes, and how many of their pods the real scheduler places.
+"""What `simulate` says of Deployments with volumes, and how many of their pods the real scheduler places.
 
 The test is the storage driver: it makes a volume for each claim whose node the scheduler chose.
 """
@@ -17,6 +17,7 @@ from e2e.waiting import eventually
 DRIVER = "disk.example.com"
 SELECTED = "volume.kubernetes.io/selected-node"
 DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 STORAGE = "/apis/storage.k8s.io/v1"
 SETTLED = 12  # seconds: the scheduler tries a pod again after ten at the latest
 
@@ -40,14 +41,25 @@ def _own_plane(binaries, tmp_path_factory):
         yield plane
 
 
-def deployment(replicas: int, storage_class: str | None, *, volumes: int = 1, spread: bool = False) -> dict:
-    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    claim |= {"storageClassName": storage_class} if storage_class else {}
+def claim_spec(storage_class: str | None, mode: str = "ReadWriteOnce") -> dict:
+    spec = {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}}
+    return spec | ({"storageClassName": storage_class} if storage_class else {})
+
+
+def ephemeral(storage_class: str | None = "any") -> dict:
+    return {"ephemeral": {"volumeClaimTemplate": {"spec": claim_spec(storage_class)}}}
+
+
+SHARED = {"persistentVolumeClaim": {"claimName": "data"}}
+DISK = {"gcePersistentDisk": {"pdName": "data"}}
+
+
+def deployment(replicas: int, *volumes: dict, spread: bool = False) -> dict:
     rule = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
     labels = {"app": "web"}
     spec = {
         "containers": [{"name": "c", "image": "i"}],
-        "volumes": [{"name": f"v{n}", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}} for n in range(volumes)],
+        "volumes": [{"name": f"v{number}", **volume} for number, volume in enumerate(volumes)],
         "topologySpreadConstraints": [rule | {"labelSelector": {"matchLabels": labels}}] if spread else [],
     }
     template = {"metadata": {"labels": labels}, "spec": spec}
@@ -73,7 +85,7 @@ def simulated(plane: ControlPlane, made: dict, folder: pathlib.Path) -> tuple[in
 
 def provide_volumes(plane: ControlPlane) -> None:
     known = {volume["metadata"]["name"] for volume in plane.api.request("GET", "/api/v1/persistentvolumes")["items"]}
-    for claim in plane.api.request("GET", "/api/v1/persistentvolumeclaims")["items"]:
+    for claim in plane.api.request("GET", CLAIMS)["items"]:
         meta, spec = claim["metadata"], claim["spec"]
         if SELECTED not in meta.get("annotations", {}) or meta["uid"] in known:
             continue
@@ -83,7 +95,7 @@ def provide_volumes(plane: ControlPlane) -> None:
             "metadata": {"name": meta["uid"]},
             "spec": {
                 "capacity": {"storage": "1Gi"},
-                "accessModes": ["ReadWriteOnce"],
+                "accessModes": spec["accessModes"],
                 "storageClassName": spec["storageClassName"],
                 "persistentVolumeReclaimPolicy": "Delete",
                 "claimRef": {"namespace": meta["namespace"], "name": meta["name"], "uid": meta["uid"]},
@@ -101,16 +113,21 @@ def placed(plane: ControlPlane) -> int:
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
-        pytest.param(deployment(5, "any"), 5, id="as many as the nodes can attach"),
-        pytest.param(deployment(6, None), 5, id="one more, with the default class"),
-        pytest.param(deployment(3, "any", volumes=2), 2, id="two volumes, which one node cannot attach"),
-        pytest.param(deployment(4, "zone-a"), 3, id="volumes only in zone a"),
-        pytest.param(deployment(3, "zone-a", spread=True), 2, id="and the third must go to zone b"),
+        pytest.param(deployment(5, ephemeral()), 5, id="as many as the nodes can attach"),
+        pytest.param(deployment(6, ephemeral(None)), 5, id="one more, with the default class"),
+        pytest.param(deployment(3, ephemeral(), ephemeral()), 2, id="two volumes, which one node cannot attach"),
+        pytest.param(deployment(4, ephemeral("zone-a")), 3, id="volumes only in zone a"),
+        pytest.param(deployment(3, ephemeral("zone-a"), spread=True), 2, id="and the third must go to zone b"),
+        pytest.param(deployment(2, SHARED), 1, id="one claim for one pod"),
+        pytest.param(deployment(4, DISK), 3, id="a disk that one pod on a node can mount"),
     ],
 )
 def test_simulate_says_what_the_scheduler_does(own_plane, tmp_path, made, expected):
-    said = simulated(own_plane, made, tmp_path)
     api = own_plane.api
+    if made["spec"]["template"]["spec"]["volumes"] == [{"name": "v0", **SHARED}]:
+        claim = {"metadata": {"name": "data"}, "spec": claim_spec("any", "ReadWriteOncePod")}
+        api.request("POST", CLAIMS, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim})
+    said = simulated(own_plane, made, tmp_path)
     api.request("POST", path("Deployment", "default"), made)
     try:
         eventually(lambda: placed(own_plane) == expected, 60, 0.2)
@@ -121,7 +138,8 @@ def test_simulate_says_what_the_scheduler_does(own_plane, tmp_path, made, expect
     finally:
         api.request("DELETE", path("Deployment", "default", "web"))
         eventually(lambda: not pods(own_plane, "default"), 60)
-        eventually(lambda: not api.request("GET", "/api/v1/persistentvolumeclaims")["items"], 60)
+        api.send("DELETE", f"{CLAIMS}/data")
+        eventually(lambda: not api.request("GET", CLAIMS)["items"], 60)
         for volume in api.request("GET", "/api/v1/persistentvolumes")["items"]:
             api.request("DELETE", f"/api/v1/persistentvolumes/{volume['metadata']['name']}")
     assert said == (expected, expected)
