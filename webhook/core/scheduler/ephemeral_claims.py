@@ -3,8 +3,7 @@
 kube-controller-manager creates these claims after it sees the pod, and the scheduler waits for them. So a new pod is
 judged as if its claims existed.
 
-Source: pkg/controller/volume/ephemeral/controller.go ``handleVolume``; plugin/pkg/admission/storage/storageclass/
-setdefault/admission.go ``Admit``.
+Source: pkg/controller/volume/ephemeral/controller.go; plugin/pkg/admission/storage/storageclass/setdefault/admission.go
 """
 
 from collections.abc import Iterator
@@ -27,6 +26,8 @@ def with_ephemeral_claims(index: ReadOnlyIndex, pod: Pod) -> ReadOnlyIndex:
     """Add the claims of a new pod's ephemeral volumes to the index.
 
     A claim is bound if its storage class does not wait for the pod. Its volume is unknown, so it restricts no node.
+
+    Source: volumebinding/binder.go ``GetPodVolumeClaims``.
     """
     claims = [claim if _waits(claim, index) else _bound(claim) for claim in ephemeral_claims(pod, index)]
     return with_claims(index, claims, UNKNOWN_VOLUME) if claims else index
@@ -36,6 +37,8 @@ def ephemeral_claims(pod: Pod, index: ReadOnlyIndex) -> tuple[Claim, ...]:
     """Return the claims to be created for a new pod's ephemeral volumes. Empty for a pod with a uid, since it exists.
 
     A claim with the same name stays, unless it belongs to an earlier pod with the name of this pod.
+
+    Source: pkg/controller/volume/ephemeral/controller.go ``handleVolume``.
     """
     return () if pod.meta.uid or not pod.pod_spec.volumes else tuple(_missing(pod, index))
 
