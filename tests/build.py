@@ -1,8 +1,10 @@
 """Objects for tests: every default is valid, labels are written ``app=web tier=front``."""
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import EVERYTHING
+from webhook.core.api.storage import CsiNode, StorageClass
 from webhook.core.api.types import (
     Affinity,
     Container,
@@ -169,6 +171,15 @@ def filled(index, values):
     for each in values:
         index.apply("ADDED", each)
     return index
+
+
+def limited(spread, most, mode="WaitForFirstConsumer"):
+    """The index of `cluster` with the class ``late``. Each node can attach ``most`` volumes of its driver."""
+    made = cluster(spread)
+    late = {"metadata": {"name": "late"}, "provisioner": "disks", "volumeBindingMode": mode}
+    drivers = [{"name": "disks", "allocatable": {"count": most}}]
+    nodes = ({"metadata": {"name": name}, "spec": {"drivers": drivers}} for name in made.nodes.view().names)
+    return filled(made, [convert(late, StorageClass), *(convert(node, CsiNode) for node in nodes)])
 
 
 def index(*values):

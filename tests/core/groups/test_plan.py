@@ -4,13 +4,12 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from build import NAMESPACE, apart, cluster, constraint, filled, index, node, selector, service
+from build import NAMESPACE, apart, cluster, constraint, index, limited, node, selector, service
 from core.groups.every_order import Orders, hosts_of
 from core.groups.grouped import FIELD, cap, derive, derived, planned_for, redis, shards_of, zones
 from msgspec import convert
 from msgspec.structs import replace
 
-from webhook.core.api.storage import CsiNode, StorageClass
 from webhook.core.api.types import (
     Affinity,
     Container,
@@ -604,11 +603,7 @@ def test_nothing_is_proven_where_devices_or_a_pod_group_decide(more, verdict):
 def test_ephemeral_volumes_of_all_shards_count_together(most, mode, verdict):
     claim = {"spec": {"storageClassName": "late"}}
     volumes = (convert({"name": "scratch", "ephemeral": {"volumeClaimTemplate": claim}}, Volume),)
-    late = {"metadata": {"name": "late"}, "provisioner": "disks", "volumeBindingMode": mode}
-    group, found = redis(4), filled(cluster(zones(2, 2, 2)), [convert(late, StorageClass)])
-    for name in found.nodes.view().names:
-        drivers = [{"name": "disks", "allocatable": {"count": most}}]
-        found.apply("ADDED", convert({"metadata": {"name": name}, "spec": {"drivers": drivers}}, CsiNode))
+    group, found = redis(4), limited(zones(2, 2, 2), most, mode)
     shards = [
         replace(each, pod=replace(each.pod, spec=replace(each.pod.spec, volumes=volumes))) for each in shards_of(group)
     ]

@@ -1,13 +1,13 @@
 """The pods that a workload will have, and what becomes of them: known answers, each worked out by hand."""
 
 import pytest
-from build import API_VERSIONS, NAMESPACE, cluster, filled, policy, running, terminating
+from build import API_VERSIONS, NAMESPACE, cluster, filled, limited, policy, running, terminating
 from manifest import workload as written
 from msgspec import convert
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import selector_from_labels
-from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
+from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Container, ContainerPort, NodeSpec, ResourceRequirements
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE
@@ -343,14 +343,6 @@ class TestEphemeralVolumes:
         volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": claim}}]
         return made(kind, replicas=replicas, volumes=volumes, **more)
 
-    def limited(self, state, most, mode="WaitForFirstConsumer"):
-        """The cluster, where each node can attach some volumes of driver disks."""
-        index = filled(cluster(state), [replace(LATE_CLASS, volume_binding_mode=mode)])
-        for node in index.nodes.view().names:
-            drivers = [{"name": "disks", "allocatable": {"count": most}}]
-            index.apply("ADDED", convert({"metadata": {"name": node}, "spec": {"drivers": drivers}}, CsiNode))
-        return index
-
     @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
     @pytest.mark.parametrize(
         ("most", "expected"),
@@ -360,16 +352,16 @@ class TestEphemeralVolumes:
         ],
     )
     def test_count_for_the_attach_limit(self, kind, most, expected):
-        assert verdict(coming(self.made(kind), setting(self.limited("a: a0 | b: b0", most)), 4)) == expected
+        assert verdict(coming(self.made(kind), setting(limited("a: a0 | b: b0", most)), 4)) == expected
 
     def test_count_with_the_claims_of_a_stateful_set(self):
-        index = setting(self.limited("a: a0 | b: b0", 2))
+        index = setting(limited("a: a0 | b: b0", 2))
         assert verdict(coming(self.made("StatefulSet", spec=CLAIMS), index, 4)) == ("does-not-fit", 2, 2)
         assert verdict(coming(made("StatefulSet", replicas=4, spec=CLAIMS), index, 4)) == ("fits", 4, 4)
 
     @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
     def test_made_before_the_pod_has_a_node_are_unknown(self, kind):
-        index = self.limited("a: a0 | b: b0", 2, mode="Immediate")
+        index = limited("a: a0 | b: b0", 2, mode="Immediate")
         assert coming(self.made(kind), setting(index), 4).unknown == "the nodes of the pods' future volumes"
 
     @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
@@ -387,7 +379,7 @@ class TestEphemeralVolumes:
         ],
     )
     def test_in_a_rollout(self, kind, most, mode, unknown):
-        index = self.limited("a: a0 | b: b0", most, mode)
+        index = limited("a: a0 | b: b0", most, mode)
         for number, node in enumerate(["a0", "b0", "a0", "b0"]):
             index.apply("ADDED", running(f"web-{number}", node))
         assert rollout_pods(*asked(self.made(kind), 4, setting(index))).unknown == unknown

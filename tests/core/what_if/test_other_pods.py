@@ -1,10 +1,10 @@
 """Pods of custom controllers, with ephemeral volumes: pending ones keep their claims, evicted ones get new claims."""
 
 import pytest
-from build import cluster, filled, policy
+from build import filled, limited, policy
 from msgspec import convert
 
-from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
+from webhook.core.api.storage import Claim, PersistentVolume
 from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context, problem_of
@@ -13,7 +13,6 @@ from webhook.core.placement.simulation import simulate
 from webhook.core.scheduler.cycle import decide
 from webhook.core.what_if.workloads import other_pods, workload_of_other_pods
 
-CLASS = {"metadata": {"name": "late"}, "provisioner": "disks", "volumeBindingMode": "WaitForFirstConsumer"}
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 ONLY_A = {
     "nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["a0"]}]}]
@@ -38,10 +37,7 @@ def claim(name, volume=None):
 
 
 def known(most, *objects):
-    """Two nodes, each with an attach limit."""
-    drivers = [{"name": "disks", "allocatable": {"count": most}}]
-    limits = [convert({"metadata": {"name": node}, "spec": {"drivers": drivers}}, CsiNode) for node in ("a0", "b0")]
-    return filled(cluster("a: a0 | b: b0"), [convert(CLASS, StorageClass), *limits, *objects])
+    return filled(limited("a: a0 | b: b0", most), objects)
 
 
 def placed(index, *pods):

@@ -35,7 +35,6 @@ from webhook.core.placement.proofs.pinned_claims import volumes_are_unknown
 from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.defaults import Defaults
 from webhook.core.policy.policy import Policy
-from webhook.core.scheduler.plugins.node_volume_limits import drivers_of_own_volumes
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 
 # With more shards, the search exceeds its limit of states and proves nothing.
@@ -149,11 +148,14 @@ def plan_from_stored(inputs: PlanInput, stored: StoredPlan, capacity: GroupCapac
 def pod_batches(inputs: PlanInput, fields: Mapping[str, Fields], capacity: GroupCapacity) -> list[PodBatch]:
     """Build a batch of equal pods for each expected shard. Shards with equal pods share a batch."""
     group = inputs.group
-    batches = []
-    for shard in inputs.expected:
-        problem = problem_of(with_fields(shard.pod, fields[shard.name]), inputs.context)
-        drivers = drivers_of_own_volumes(problem.pod, problem.storage)
-        batches.append(PodBatch(problem, pods=group.pods_per_shard, in_turn=shard.in_turn, drivers=drivers))
+    batches = [
+        PodBatch(
+            problem=problem_of(with_fields(shard.pod, fields[shard.name]), inputs.context),
+            pods=group.pods_per_shard,
+            in_turn=shard.in_turn,
+        )
+        for shard in inputs.expected
+    ]
     if not group.never_share and capacity.alike:
         return [replace(batches[0], pods=group.pods, in_turn=False)]
     return batches

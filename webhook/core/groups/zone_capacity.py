@@ -22,7 +22,6 @@ from webhook.core.placement.simulation import simulate
 from webhook.core.policy.lookup import profile_for
 from webhook.core.scheduler.ephemeral_claims import with_ephemeral_claims
 from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerated_nodes, usable_nodes
-from webhook.core.scheduler.plugins.node_volume_limits import drivers_of_own_volumes
 from webhook.core.scheduler.problem import take
 
 _THE_CLUSTER = "the cluster"  # the name of all nodes together
@@ -104,8 +103,7 @@ def _room(inputs: PlanInput, constraints: Sequence[SpreadConstraint], pods: int,
         profile = replace(profile, defaulting_type="List", default_constraints=())
     index = with_ephemeral_claims(inputs.index, pod)
     problem = take(index, _without_shard_rule(inputs.group, pod, constraints), profile=profile)
-    batch = PodBatch(problem, pods, nodes=nodes, drivers=drivers_of_own_volumes(pod, problem.storage))
-    simulation = simulate(game_of([batch], inputs.index))
+    simulation = simulate(game_of([PodBatch(problem=problem, pods=pods, nodes=nodes)], inputs.index))
     return simulation.fewest or 0
 
 

@@ -35,7 +35,11 @@ from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.inter_pod_affinity import NO_AFFINITY
 from webhook.core.scheduler.plugins.node_ports import NODE_PORTS, ports_conflict
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, scarce_amounts
-from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS, free_attachments
+from webhook.core.scheduler.plugins.node_volume_limits import (
+    NODE_VOLUME_LIMITS,
+    drivers_of_own_volumes,
+    free_attachments,
+)
 from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD, DomainCounts
 from webhook.core.scheduler.plugins.status import Code
 from webhook.core.scheduler.plugins.volume_restrictions import VOLUME_RESTRICTIONS, disks_conflict
@@ -46,7 +50,7 @@ from webhook.core.scheduler.problem import Problem
 _FEW_UNLIKE = 200
 
 
-class PodBatch(Struct, frozen=True):
+class PodBatch(Struct, frozen=True, dict=True):
     """Equal pods without a node, and how their controller creates them.
 
     Attributes:
@@ -66,6 +70,11 @@ class PodBatch(Struct, frozen=True):
     nodes: int | None = None
     drivers: tuple[str, ...] = ()
     leaving: Counts = {}
+
+    @cached_property
+    def volumes(self) -> tuple[str, ...]:
+        """``drivers``, and the CSI driver of each ephemeral volume of a pod."""
+        return self.drivers + drivers_of_own_volumes(self.problem.pod, self.problem.storage)
 
 
 def are_attracted(batches: Sequence[PodBatch], gone: Sequence[Pod]) -> bool:
@@ -360,9 +369,9 @@ def _volumes_and_ports(together: _Batches, index: ReadOnlyIndex) -> Iterator[Nod
     free: dict[str, Counts] = {}
     for number, batch in enumerate(together.batches):
         problem = batch.problem
-        if batch.drivers and NODE_VOLUME_LIMITS in problem.filters:
-            for driver in dict.fromkeys(batch.drivers):
-                weights = tuple(other.drivers.count(driver) for other in together.batches)
+        if batch.volumes and NODE_VOLUME_LIMITS in problem.filters:
+            for driver in dict.fromkeys(batch.volumes):
+                weights = tuple(other.volumes.count(driver) for other in together.batches)
                 if driver not in free:
                     free[driver] = together.attachments(driver, weights, index)
                 if values := free[driver]:

@@ -96,7 +96,7 @@ def missing_pods(source: PodSource, replicas: int, context: Context, following: 
     volumes = template_volumes(problem, index)
     if not volumes.are_certain(pods):
         return MissingPods(index=index, unknown=_FUTURE_VOLUMES)
-    batch = PodBatch(problem=problem, pods=pods, drivers=volumes.drivers)
+    batch = PodBatch(problem=problem, pods=pods)
     if volumes.for_one_pod and pods > 1:
         first, rest = replace(batch, pods=1), replace(batch, pods=pods - 1, nodes=0)
         return MissingPods(index=index, batches=(first, rest), staying=staying)
@@ -137,14 +137,14 @@ def rollout_pods(source: PodSource, replicas: int, context: Context) -> MissingP
             unknown = "when its pods on unreachable nodes end, because Recreate waits for them"
             return MissingPods(index=index, unknown=unknown)
     new, old = _revisions(source, context)
-    volumes = template_volumes(problem_of(new, context), index)
-    if unknown := _unknown_volume_use(volumes, replicas, index):
-        return MissingPods(index=index, unknown=unknown)
     running = index.pods.count(source.namespace, own)
     below = context.with_index(without_pods(index, new, own, running))
+    problem = problem_of(new, below)
+    if unknown := _unknown_volume_use(template_volumes(problem, index), replicas, index):
+        return MissingPods(index=index, unknown=unknown)
     batches = (
         PodBatch(problem=problem_of(old, below), pods=0, leaving={} if workload.recreates else running),
-        PodBatch(problem=problem_of(new, below), pods=replicas, drivers=volumes.drivers),
+        PodBatch(problem=problem, pods=replicas),
     )
     allowed = RolloutRules(
         old=0,

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from webhook.core.api.storage import WAIT_FOR_FIRST_CONSUMER, Claim, PersistentVolume
+from webhook.core.api.storage import Claim, PersistentVolume
 from webhook.core.api.types import ObjectMeta, OwnerReference, Pod
 from webhook.core.api.well_known import BETA_STORAGE_CLASS, BIND_COMPLETED
 from webhook.core.index.overlay import with_claims
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.scheduler.plugins.volume_binding import waits_for_pod
 from webhook.core.scheduler.plugins.volumes import claim_name
 
 _POD = "Pod"
@@ -23,27 +24,29 @@ UNKNOWN_VOLUME = PersistentVolume(metadata=ObjectMeta(name="not-yet-known"))
 
 
 def with_ephemeral_claims(index: ReadOnlyIndex, pod: Pod) -> ReadOnlyIndex:
-    """Add the claims of a new pod's ephemeral volumes to the index.
+    """Add the claims of a new pod's ephemeral volumes to the index. A pod with a uid exists, so nothing is added.
 
     A claim is bound if its storage class does not wait for the pod. Its volume is unknown, so it restricts no node.
 
     Source: volumebinding/binder.go ``GetPodVolumeClaims``.
     """
-    claims = [claim if _waits(claim, index) else _bound(claim) for claim in ephemeral_claims(pod, index)]
+    if pod.meta.uid or not pod.pod_spec.volumes:
+        return index
+    classes = index.volumes.storage_class
+    claims = [
+        claim if waits_for_pod(claim, classes(claim.storage_class)) else _bound(claim)
+        for claim in _missing_claims(pod, index)
+    ]
     return with_claims(index, claims, UNKNOWN_VOLUME) if claims else index
 
 
-def ephemeral_claims(pod: Pod, index: ReadOnlyIndex) -> tuple[Claim, ...]:
-    """Return the claims to be created for a new pod's ephemeral volumes. Empty for a pod with a uid, since it exists.
+def _missing_claims(pod: Pod, index: ReadOnlyIndex) -> Iterator[Claim]:
+    """Yield the claims to be created for a new pod's ephemeral volumes.
 
     A claim with the same name stays, unless it belongs to an earlier pod with the name of this pod.
 
     Source: pkg/controller/volume/ephemeral/controller.go ``handleVolume``.
     """
-    return () if pod.meta.uid or not pod.pod_spec.volumes else tuple(_missing(pod, index))
-
-
-def _missing(pod: Pod, index: ReadOnlyIndex) -> Iterator[Claim]:
     meta = pod.meta
     owner = OwnerReference(api_version="v1", kind=_POD, name=meta.name, controller=True)
     for volume in pod.pod_spec.volumes or ():
@@ -69,13 +72,6 @@ def _with_class(claim: Claim, index: ReadOnlyIndex) -> Claim:
     if default is None or claim.spec.storage_class_name is not None or BETA_STORAGE_CLASS in claim.annotations:
         return claim
     return replace(claim, spec=replace(claim.spec, storage_class_name=default.meta.name))
-
-
-def _waits(claim: Claim, index: ReadOnlyIndex) -> bool:
-    """Whether the claim gets its volume only after its pod gets a node."""
-    storage_class = index.volumes.storage_class(claim.storage_class)
-    waits = storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-    return waits and not claim.spec.volume_name
 
 
 def _bound(claim: Claim) -> Claim:

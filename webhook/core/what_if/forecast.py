@@ -80,7 +80,7 @@ def _run(batches: Sequence[PodBatch], index: ClusterIndex, context: Context, cha
     left, placed = [batch.pods for batch in batches], list[_ForecastNode]()
     tried = [*range(len(batches))]
     slots = index.nodes.view().slots
-    wanted = sum((Counter(batch.drivers * batch.pods) for batch in batches), Counter[str]())
+    wanted = sum((Counter(batch.volumes * batch.pods) for batch in batches), Counter[str]())
     free = {driver: free_attachments(driver, volumes, index) for driver, volumes in wanted.items()}
     with index.temporary_pods() as add:
         # Some batches wait until all pods of another batch are placed.
@@ -92,7 +92,7 @@ def _run(batches: Sequence[PodBatch], index: ClusterIndex, context: Context, cha
                 continue
             node = best[0] if chance is None else chance.choice(best)
             left[number] -= 1
-            for driver in batches[number].drivers:
+            for driver in batches[number].volumes:
                 if slots[node] in free[driver]:
                     free[driver][slots[node]] -= 1
             name = f"forecast/{len(placed)}"  # A unique name.
@@ -110,8 +110,8 @@ def _best(
     problem = problem_of(pod, context)
     cycle, scoring = Cycle(problem), take_scoring(index, problem)
     feasible = cycle.verdict().feasible if batch.nodes is None else cycle.verdict().feasible & batch.nodes
-    for driver in batch.drivers if NODE_VOLUME_LIMITS in problem.filters else ():
-        needed = batch.drivers.count(driver)
+    for driver in batch.volumes if NODE_VOLUME_LIMITS in problem.filters else ():
+        needed = batch.volumes.count(driver)
         full = [slot for slot, attachable in free[driver].items() if attachable < needed]
         feasible &= ~node_sets.from_slots(full, problem.nodes.size)
     best = feasible if scoring is None else best_nodes(scoring, cycle, feasible)

@@ -13,7 +13,6 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.pods_to_create.missing_pods import MissingPods, missing_pods, rollout_pods
 from webhook.core.pods_to_create.next_pod import next_pod_of
-from webhook.core.scheduler.plugins.node_volume_limits import drivers_of_own_volumes
 from webhook.core.text import object_title, one_line
 from webhook.core.what_if.refused import refused
 from webhook.core.what_if.sources import ReplicatedSource
@@ -74,14 +73,12 @@ def simulated_workload(source: ReplicatedSource, context: Context, *, rollout: b
 
 def workload_of_other_pods(pods: OtherPods, context: Context) -> SimulatedWorkload:
     """Simulate pods without a `ReplicatedSource` as a workload of their own. Every pod needs a node."""
-    problem = problem_of(pods.pod, context)
-    drivers = drivers_of_own_volumes(pods.pod, problem.storage)
     return SimulatedWorkload(
         title=pods.title,
         stem=pods.pod.meta.name,
         namespace=pods.pod.meta.namespace,
         wanted=len(pods.names),
-        batches=(PodBatch(problem=problem, pods=len(pods.names), drivers=drivers),),
+        batches=(PodBatch(problem=problem_of(pods.pod, context), pods=len(pods.names)),),
         names=(pods.names,),
         index=context.cluster,
     )

@@ -1,12 +1,10 @@
 """Whether a pod has a place: what is said to whoever creates it, and when nobody is bothered."""
 
 import pytest
-from build import ROOMY, cluster, filled, running, service
+from build import ROOMY, cluster, limited, running, service
 from manifest import DENY, PLAIN, decide, examined, told, workload
-from msgspec import convert
 from msgspec.structs import replace
 
-from webhook.core.api.storage import CsiNode, StorageClass
 from webhook.core.api.types import Container, NodeStatus, ResourceRequirements, SpreadConstraint
 from webhook.core.policy.defaults import DefaultConstraint, Defaults
 from webhook.core.policy.policy import Messages, Mode
@@ -318,14 +316,8 @@ class TestEphemeralVolumes:
 
     SCRATCH = ({"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "late"}}}},)
 
-    def known(self, most=1, mode="WaitForFirstConsumer"):
-        """Two nodes, each with an attach limit."""
-        late = {"metadata": {"name": "late"}, "provisioner": "disks", "volumeBindingMode": mode}
-        index = filled(cluster("a: n1 | b: n2"), [convert(late, StorageClass)])
-        for node in ("n1", "n2"):
-            drivers = [{"name": "disks", "allocatable": {"count": most}}]
-            index.apply("ADDED", convert({"metadata": {"name": node}, "spec": {"drivers": drivers}}, CsiNode))
-        return index
+    def known(self, most=1, **more):
+        return limited("a: n1 | b: n2", most, **more)
 
     @pytest.mark.parametrize("uid", ["", "as validating webhooks see it"])
     def test_do_not_keep_a_pod_from_its_node(self, uid):

@@ -183,10 +183,10 @@ def ordinals(  # noqa: PLR0913 each a fact of its own
     pods = [_ordinal(index, namespace, name, number, claims or _NO_CLAIMS) for number in numbers]
     if volumes != _NO_VOLUMES:
         certain = volumes.are_certain(len(pods)) and not volumes.for_one_pod
-        pods = [replace(pod, certain=pod.certain and certain, drivers=pod.drivers + volumes.drivers) for pod in pods]
+        pods = [replace(pod, certain=pod.certain and certain) for pod in pods]
     most = Counter[str]()
     for pod in pods:
-        most |= Counter(pod.drivers)
+        most |= Counter(pod.drivers + volumes.drivers)
     # Assume the highest number of volumes for all pods. In the worst case a fix is missing.
     return Ordinals(tuple(pods), attachable_pods(most, len(pods), index))
 

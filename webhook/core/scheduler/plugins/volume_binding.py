@@ -120,8 +120,7 @@ def _sort_claims(
         storage_class = storage.classes.get(claim.storage_class) if claim.storage_class else None
         if storage_class is not None and storage_class.volume_binding_mode is None:
             return PluginResult(Status.of_error(f'VolumeBindingMode not set for StorageClass "{claim.storage_class}"'))
-        delayed = storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-        if delayed and not claim.spec.volume_name:
+        if waits_for_pod(claim, storage_class):
             waiting.append(claim)
         else:
             immediate = True
@@ -130,6 +129,15 @@ def _sort_claims(
         return PluginResult(unresolvable(UNBOUND_IMMEDIATE))
     pod_claims = _PodClaims(tuple(bound), tuple(waiting), storage, nodes, version)
     return PluginResult(OK, lambda candidates: _decide(pod_claims, candidates), _nodes_of_local_volumes(pod_claims))
+
+
+def waits_for_pod(claim: Claim, storage_class: StorageClass | None) -> bool:
+    """Whether an unbound claim gets its volume only after its pod gets a node.
+
+    Source: binder.go ``GetPodVolumeClaims``.
+    """
+    delayed = storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+    return delayed and not claim.spec.volume_name
 
 
 def _nodes_of_local_volumes(pod_claims: _PodClaims) -> frozenset[str] | None:
